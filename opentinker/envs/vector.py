@@ -1,0 +1,64 @@
+"""The contract of every environment: groups of agents, many environments at once, ``[env, agent, ...]``."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from opentinker.envs.descriptor import EnvDescriptor
+from opentinker.envs.rewards import RewardSpec
+
+Observations = dict[str, dict[str, np.ndarray]]
+"""Group, then key: arrays ``[env, agent, *shape]``."""
+
+
+@dataclass
+class Step:
+    """What one step of all environments gave.
+
+    ``observation`` is what the next action is chosen from: for an environment that ended it is the first
+    observation of its next episode, and the true last one is in ``final_observation``.
+    """
+
+    observation: Observations
+    reward: dict[str, np.ndarray]
+    """``[env, agent]``, weights times terms."""
+    reward_terms: dict[str, dict[str, np.ndarray]]
+    """Unweighted terms by group and name, ``[env, agent]``."""
+    signals: dict[str, dict[str, np.ndarray]]
+    """What the terms were computed from, by group and name, ``[env, agent]``."""
+    reward_revision: int
+    active: dict[str, np.ndarray]
+    """``[env, agent]`` bool: the agent took part in this step."""
+    terminated: np.ndarray
+    """``[env]`` bool: a terminal state, nothing is to be expected after it."""
+    truncated: np.ndarray
+    """``[env]`` bool: cut by a time limit or a fault; the value of the final observation still counts."""
+    ended: np.ndarray
+    """``[k]`` int: the environments whose episode ended in this step."""
+    final_observation: Observations | None = None
+    """Rows ``[k, agent, ...]`` for ``ended``; None where no episode ended."""
+    episode: dict[str, np.ndarray] = field(default_factory=dict)
+    """Episode statistics of ``ended``, ``[k]``: ``return`` (mean over agents), ``length``, ``success``, …"""
+
+
+class MultiAgentVectorEnv(ABC):
+    """Several environments stepped together. A single-agent environment is one group of one agent."""
+
+    descriptor: EnvDescriptor
+    num_envs: int
+    rewards: RewardSpec
+    """The rewards of the next step; assign a newer one at any time between two steps."""
+
+    @abstractmethod
+    def reset(self, seed: int | None = None) -> Observations:
+        """Start a new episode everywhere; a seed makes everything that follows repeatable."""
+
+    @abstractmethod
+    def step(self, actions: dict[str, np.ndarray]) -> Step:
+        """Apply normalised actions ``[env, agent, action]`` of every group; ended episodes restart."""
+
+    def close(self) -> None:
+        """Release what the environment holds."""

@@ -1,0 +1,75 @@
+"""Implementations found by name: what a config file says is what is registered here.
+
+Register in code with :func:`register`, or from another package with an entry point in the group
+``opentinker.plugins`` whose value is a callable without arguments (it calls :func:`register`) or a module
+that registers on import.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from importlib import metadata
+from typing import Any, TypeVar
+
+ENTRY_POINT_GROUP = 'opentinker.plugins'
+T = TypeVar('T')
+_log = logging.getLogger(__name__)
+_implementations: dict[str, dict[str, Any]] = {}
+_state = {'plugins loaded': False}
+
+
+class UnknownNameError(LookupError):
+    """A name that nothing is registered under; the message lists the known names."""
+
+
+class AlreadyRegisteredError(ValueError):
+    """A second registration of a name without ``override=True``."""
+
+
+def register(kind: str, name: str, *, override: bool = False) -> Callable[[T], T]:
+    """Decorator that makes an object findable as ``name`` among the objects of a ``kind``.
+
+    Raises :class:`AlreadyRegisteredError` when another object has the name and ``override`` is false.
+    """
+
+    def keep(implementation: T) -> T:
+        names = _implementations.setdefault(kind, {})
+        if name in names and names[name] is not implementation and not override:
+            raise AlreadyRegisteredError(
+                f'{kind} {name!r} is registered already ({names[name]!r}); pass override=True to replace it')
+        names[name] = implementation
+        return implementation
+
+    return keep
+
+
+def get(kind: str, name: str) -> Any:
+    """The object registered as ``name``. Raises :class:`UnknownNameError` with the known names."""
+    load_plugins()
+    try:
+        return _implementations[kind][name]
+    except KeyError:
+        known = ', '.join(names(kind)) or 'none'
+        raise UnknownNameError(f'unknown {kind} {name!r}; known: {known}') from None
+
+
+def names(kind: str) -> list[str]:
+    """All names registered for a kind, sorted."""
+    load_plugins()
+    return sorted(_implementations.get(kind, {}))
+
+
+def load_plugins() -> None:
+    """Load the entry points once; a plug-in that fails is named in the log and does not stop the rest."""
+    if _state['plugins loaded']:
+        return
+    _state['plugins loaded'] = True
+    for point in metadata.entry_points(group=ENTRY_POINT_GROUP):
+        try:
+            loaded = point.load()
+            if callable(loaded):
+                loaded()
+        except Exception as error:
+            _log.error('plug-in %s (%s) failed to load: %s: %s',
+                       point.name, point.value, type(error).__name__, error)

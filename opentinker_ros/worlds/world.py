@@ -1,0 +1,65 @@
+"""The World interface: robots and objects, simulated or real, behind five methods."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+
+class WorldError(RuntimeError):
+    """A world that cannot go on: what, where, and what to do."""
+
+
+@dataclass
+class WorldState:
+    """What drivers and sensors measured, ``[env, ...]``; lengths in m, angles in rad, poses in the world frame."""
+
+    time: np.ndarray
+    """``[env]`` seconds, monotonic through resets."""
+    joint_positions: np.ndarray
+    """``[env, arm, joint]``."""
+    joint_velocities: np.ndarray
+    """``[env, arm, joint]``."""
+    grippers: np.ndarray
+    """``[env, arm]``: 0 released, 1 holding on."""
+    objects: np.ndarray
+    """``[env, object, 7]``: x y z qw qx qy qz, in the order of :attr:`World.object_names`."""
+
+
+@dataclass
+class Start:
+    """Where an episode begins: what a simulator sets, and what real arms are asked to move to."""
+
+    joint_positions: np.ndarray
+    """``[k, arm, joint]``."""
+    objects: np.ndarray
+    """``[k, object, 7]``."""
+
+
+class World(ABC):
+    """Several independent copies of one cell of arms."""
+
+    num_envs: int
+    object_names: Sequence[str]
+
+    @abstractmethod
+    def reset(self, envs: np.ndarray, start: Start) -> None:
+        """Bring the cells with these indices to ``start``; commands become the start positions."""
+
+    @abstractmethod
+    def command(self, targets: np.ndarray) -> None:
+        """Set absolute targets ``[env, arm, joint + 1]`` (the last column is the gripper, 0 to 1)."""
+
+    @abstractmethod
+    def advance(self, seconds: float) -> None:
+        """Let time pass in every cell. Raises :class:`WorldError` where it does not."""
+
+    @abstractmethod
+    def read(self) -> WorldState:
+        """The latest measurements, as fresh arrays."""
+
+    def close(self) -> None:
+        """Release what the world holds."""
