@@ -1,8 +1,8 @@
 """Implementations found by name: what a config file says is what is registered here.
 
 Register in code with :func:`register`, or from another package with an entry point in the group
-``opentinker.plugins`` whose value is a callable without arguments (it calls :func:`register`) or a module
-that registers on import.
+``opentinker.plugins`` whose value is a callable without arguments (it calls :func:`register`) or a
+module that registers on import.
 """
 
 from __future__ import annotations
@@ -30,14 +30,17 @@ class AlreadyRegisteredError(ValueError):
 def register(kind: str, name: str, *, override: bool = False) -> Callable[[T], T]:
     """Decorator that makes an object findable as ``name`` among the objects of a ``kind``.
 
-    Raises :class:`AlreadyRegisteredError` when another object has the name and ``override`` is false.
+    Raises :class:`AlreadyRegisteredError` when another object has the name and ``override`` is
+    false.
     """
 
     def keep(implementation: T) -> T:
         names = _implementations.setdefault(kind, {})
         if name in names and names[name] is not implementation and not override:
             raise AlreadyRegisteredError(
-                f'{kind} {name!r} is registered already ({names[name]!r}); pass override=True to replace it')
+                f'{kind} {name!r} is registered already ({names[name]!r}); '
+                'pass override=True to replace it'
+            )
         names[name] = implementation
         return implementation
 
@@ -60,8 +63,16 @@ def names(kind: str) -> list[str]:
     return sorted(_implementations.get(kind, {}))
 
 
+def kinds() -> list[str]:
+    """All kinds under which something is registered, sorted."""
+    load_plugins()
+    return sorted(_implementations)
+
+
 def load_plugins() -> None:
-    """Load the entry points once; a plug-in that fails is named in the log and does not stop the rest."""
+    """Load the entry points once; a plug-in that fails is named in the log and does not stop the
+    rest.
+    """
     if _state['plugins loaded']:
         return
     _state['plugins loaded'] = True
@@ -71,5 +82,10 @@ def load_plugins() -> None:
             if callable(loaded):
                 loaded()
         except Exception as error:
-            _log.error('plug-in %s (%s) failed to load: %s: %s',
-                       point.name, point.value, type(error).__name__, error)
+            _log.error(
+                'plug-in %s (%s) failed to load: %s: %s',
+                point.name,
+                point.value,
+                type(error).__name__,
+                error,
+            )
