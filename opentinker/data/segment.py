@@ -1,4 +1,5 @@
-"""A segment: consecutive steps of some environments, what a sampler sends and a learner trains on."""
+"""A segment: consecutive steps of some environments, what a sampler sends and a learner trains on.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +12,17 @@ import numpy as np
 class Segment:
     """``T`` steps of ``E`` environments of one group of ``A`` agents, in time order.
 
-    Ended episodes stay inside: step ``t`` of an environment that ended at ``t - 1`` begins its next one.
+    Ended episodes stay inside: step ``t`` of an environment that ended at ``t - 1`` begins its next
+    one.
     """
 
     group: str
     observation: dict[str, np.ndarray]
     """``[T, E, A, ...]`` by key, what the actions were chosen from."""
     last_observation: dict[str, np.ndarray]
-    """``[E, A, ...]``: the observation after the last step (of the next episode where one ended there)."""
+    """``[E, A, ...]``: the observation after the last step (of the next episode where one ended
+    there).
+    """
     action: np.ndarray
     """``[T, E, A, action]`` raw policy output."""
     log_prob: np.ndarray

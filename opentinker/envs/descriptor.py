@@ -1,4 +1,5 @@
-"""The environment descriptor: what an environment observes, accepts and rewards, as versioned JSON."""
+"""The environment descriptor: what an environment observes, accepts and rewards, as versioned JSON.
+"""
 
 from __future__ import annotations
 

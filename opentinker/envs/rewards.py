@@ -1,8 +1,9 @@
-"""Rewards as terms: pure functions of stored signals, whose weights and parameters may change at any step.
+"""Rewards as terms: pure functions of stored signals, whose weights and parameters may change at
+any step.
 
-An environment stores *signals* (a distance, a contact flag). A term maps signals and its own parameters to
-one number an agent; the reward is ``sum(weight * term)``. Since signals are stored with transitions, old
-data can be re-scored under the rewards of the day.
+An environment stores *signals* (a distance, a contact flag). A term maps signals and its own
+parameters to one number an agent; the reward is ``sum(weight * term)``. Since signals are stored
+with transitions, old data can be re-scored under the rewards of the day.
 """
 
 from __future__ import annotations
@@ -55,14 +56,28 @@ class RewardTerm:
     description: str
 
 
-def reward_term(name: str, *, needs: tuple[str, ...], weight: float, weight_range: tuple[float, float] = (-100, 100),
-                **parameters: Parameter) -> Callable[[Callable[..., np.ndarray]], RewardTerm]:
-    """Decorator that registers a function of signals as a reward term; its docstring is the description."""
+def reward_term(
+    name: str,
+    *,
+    needs: tuple[str, ...],
+    weight: float,
+    weight_range: tuple[float, float] = (-100, 100),
+    **parameters: Parameter,
+) -> Callable[[Callable[..., np.ndarray]], RewardTerm]:
+    """Decorator that registers a function of signals as a reward term; its docstring is the
+    description.
+    """
 
     def keep(function: Callable[..., np.ndarray]) -> RewardTerm:
         description = (function.__doc__ or name).strip().splitlines()[0]
-        term = RewardTerm(name, function, needs,
-                          Parameter(weight, *weight_range, f'weight of: {description}'), parameters, description)
+        term = RewardTerm(
+            name,
+            function,
+            needs,
+            Parameter(weight, *weight_range, f'weight of: {description}'),
+            parameters,
+            description,
+        )
         return registry.register(KIND, name)(term)
 
     return keep
@@ -86,22 +101,28 @@ class RewardSpec(BaseModel):
 
     @classmethod
     def of(cls, names: list[str], settings: Mapping[str, Any] | None = None) -> RewardSpec:
-        """The named terms with their defaults, then flat ``settings`` as :meth:`changed` takes them."""
+        """The named terms with their defaults, then flat ``settings`` as :meth:`changed` takes
+        them.
+        """
         spec = cls(terms={name: default_settings(name) for name in names})
         return spec.changed(settings or {}).model_copy(update={'revision': 0})
 
     def changed(self, settings: Mapping[str, Any]) -> RewardSpec:
         """The next revision with all settings applied together.
 
-        Keys are ``term`` (its weight), ``term.enabled``, ``term.parameter``, and ``terms`` (the list of term
-        names: new ones come with their defaults). Raises :class:`RewardError` listing everything wrong.
+        Keys are ``term`` (its weight), ``term.enabled``, ``term.parameter``, and ``terms`` (the
+        list of term names: new ones come with their defaults). Raises :class:`RewardError` listing
+        everything wrong.
         """
         settings = dict(settings)
         terms = dict(self.terms)
         errors = []
         if 'terms' in settings:
             try:
-                terms = {name: terms.get(name) or default_settings(name) for name in settings.pop('terms')}
+                terms = {
+                    name: terms.get(name) or default_settings(name)
+                    for name in settings.pop('terms')
+                }
             except registry.UnknownNameError as error:
                 raise RewardError(str(error)) from None
         for key, value in settings.items():
@@ -125,7 +146,9 @@ class RewardSpec(BaseModel):
             flat.update({f'{name}.{key}': value for key, value in term.parameters.items()})
         return flat
 
-    def evaluate(self, signals: Mapping[str, np.ndarray]) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    def evaluate(
+        self, signals: Mapping[str, np.ndarray]
+    ) -> tuple[dict[str, np.ndarray], np.ndarray]:
         """Unweighted terms and their weighted sum; every signal and result is ``[..., agent]``."""
         values: dict[str, np.ndarray] = {}
         total: np.ndarray | float = 0.0
@@ -137,18 +160,24 @@ class RewardSpec(BaseModel):
         return values, np.broadcast_to(np.asarray(total, np.float32), shape)
 
     def check_signals(self, signals: tuple[str, ...]) -> None:
-        """Raise :class:`RewardError` when a term needs a signal that the environment does not store."""
+        """Raise :class:`RewardError` when a term needs a signal that the environment does not
+        store.
+        """
         for name in self.terms:
             missing = set(registry.get(KIND, name).needs) - set(signals)
             if missing:
-                raise RewardError(f'term {name!r} needs signals {sorted(missing)}; there are {sorted(signals)}')
+                raise RewardError(
+                    f'term {name!r} needs signals {sorted(missing)}; there are {sorted(signals)}'
+                )
 
 
 def default_settings(name: str) -> TermSettings:
     """The registered defaults of a term."""
     term: RewardTerm = registry.get(KIND, name)
-    return TermSettings(weight=term.weight.default,
-                        parameters={key: p.default for key, p in term.parameters.items()})
+    return TermSettings(
+        weight=term.weight.default,
+        parameters={key: p.default for key, p in term.parameters.items()},
+    )
 
 
 def _with(name: str, term: TermSettings, key: str, field: str, value: Any) -> TermSettings:
@@ -160,6 +189,8 @@ def _with(name: str, term: TermSettings, key: str, field: str, value: Any) -> Te
             raise RewardError(f'{key}: expected true or false, got {value!r}')
         return term.model_copy(update={'enabled': value})
     if field not in known.parameters:
-        raise RewardError(f'{key}: term {name!r} has no parameter {field!r}; it has {sorted(known.parameters)}')
+        raise RewardError(
+            f'{key}: term {name!r} has no parameter {field!r}; it has {sorted(known.parameters)}'
+        )
     value = known.parameters[field].check(key, value)
     return term.model_copy(update={'parameters': {**term.parameters, field: value}})

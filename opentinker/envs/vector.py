@@ -1,4 +1,6 @@
-"""The contract of every environment: groups of agents, many environments at once, ``[env, agent, ...]``."""
+"""The contract of every environment: groups of agents, many environments at once, ``[env, agent,
+...]``.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,8 @@ Observations = dict[str, dict[str, np.ndarray]]
 class Step:
     """What one step of all environments gave.
 
-    ``observation`` is what the next action is chosen from: for an environment that ended it is the first
-    observation of its next episode, and the true last one is in ``final_observation``.
+    ``observation`` is what the next action is chosen from: for an environment that ended it is the
+    first observation of its next episode, and the true last one is in ``final_observation``.
     """
 
     observation: Observations
@@ -35,17 +37,22 @@ class Step:
     terminated: np.ndarray
     """``[env]`` bool: a terminal state, nothing is to be expected after it."""
     truncated: np.ndarray
-    """``[env]`` bool: cut by a time limit or a fault; the value of the final observation still counts."""
+    """``[env]`` bool: cut by a time limit or a fault; the value of the final observation still
+    counts.
+    """
     ended: np.ndarray
     """``[k]`` int: the environments whose episode ended in this step."""
     final_observation: Observations | None = None
     """Rows ``[k, agent, ...]`` for ``ended``; None where no episode ended."""
     episode: dict[str, np.ndarray] = field(default_factory=dict)
-    """Episode statistics of ``ended``, ``[k]``: ``return`` (mean over agents), ``length``, ``success``, …"""
+    """Episode statistics of ``ended``, ``[k]``: ``return`` (mean over agents), ``length``,
+    ``success``, …
+    """
 
 
 class MultiAgentVectorEnv(ABC):
-    """Several environments stepped together. A single-agent environment is one group of one agent."""
+    """Several environments stepped together. A single-agent environment is one group of one agent.
+    """
 
     descriptor: EnvDescriptor
     num_envs: int
@@ -58,7 +65,8 @@ class MultiAgentVectorEnv(ABC):
 
     @abstractmethod
     def step(self, actions: dict[str, np.ndarray]) -> Step:
-        """Apply normalised actions ``[env, agent, action]`` of every group; ended episodes restart."""
+        """Apply normalised actions ``[env, agent, action]`` of every group; ended episodes restart.
+        """
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 (most hold nothing)
         """Release what the environment holds."""
