@@ -1,0 +1,118 @@
+"""The clipped surrogate objective of PPO, Schulman et al. 2017, https://arxiv.org/abs/1707.06347."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from pydantic import BaseModel, ConfigDict, Field
+from torch import Tensor, nn
+
+from opentinker import registry
+from opentinker.algorithms.algorithm import OPTIMIZER, Rollout
+from opentinker.config import checked
+from opentinker.policies.actor_critic import ActorCritic
+
+_EPSILON = 1e-8
+
+
+class ClippedSurrogateSettings(BaseModel):
+    """Settings of optimizer ``clipped_surrogate``."""
+
+    model_config = ConfigDict(extra='forbid')
+    learning_rate: float = Field(1e-3, gt=0)
+    final_learning_rate: float = Field(1e-4, ge=0)
+    """Reached on a straight line at ``total_transitions`` of the learner, and kept."""
+    std_learning_rate_factor: float = Field(5.0, gt=0)
+    """The few parameters of the action noise take larger steps."""
+    epochs: int = Field(6, ge=1)
+    minibatch_size: int = Field(1024, ge=1)
+    clip: float = Field(0.2, gt=0)
+    value_coefficient: float = Field(0.5, ge=0)
+    entropy_coefficient: float = 0.0
+    max_grad_norm: float = Field(0.5, gt=0)
+
+
+@registry.register(OPTIMIZER, 'clipped_surrogate')
+class ClippedSurrogate:
+    """Several epochs of minibatches over a rollout, by Adam."""
+
+    settings = ClippedSurrogateSettings
+    needs = 'advantages'
+
+    def __init__(self, **settings: Any) -> None:
+        self._chosen = checked('algorithm', ClippedSurrogateSettings, settings)
+
+    def attach(self, policy: ActorCritic) -> None:
+        """Train this policy from now on."""
+        self._policy = policy
+        std, others = [policy.log_std], [p for p in policy.parameters() if p is not policy.log_std]
+        self._adam = torch.optim.Adam(
+            [{'params': others, 'factor': 1.0},
+             {'params': std, 'factor': self._chosen.std_learning_rate_factor}], eps=1e-5
+        )  # fmt: skip
+
+    def optimize(self, rollout: Rollout, progress: float) -> dict[str, float]:
+        """Improve the policy; ``progress`` (0 to 1) is where the learning-rate schedule is."""
+        rate = self._set_learning_rate(progress)
+        number = len(rollout.advantage)
+        statistics = []
+        for _ in range(self._chosen.epochs):
+            for rows in torch.randperm(number).split(self._chosen.minibatch_size):
+                statistics.append(self._step(rollout, rows))
+        mean = torch.stack(statistics).mean(0).tolist()
+        names = ('policy_loss', 'value_loss', 'approx_kl', 'clip_fraction')
+        std = self._policy.log_std.detach().exp().mean()
+        return {**dict(zip(names, mean, strict=True)), 'std': float(std), 'learning_rate': rate}
+
+    def _set_learning_rate(self, progress: float) -> float:
+        first, last = self._chosen.learning_rate, self._chosen.final_learning_rate
+        rate = first + (last - first) * min(max(progress, 0.0), 1.0)
+        for group in self._adam.param_groups:
+            group['lr'] = rate * group['factor']
+        return rate
+
+    def _step(self, rollout: Rollout, rows: Tensor) -> Tensor:
+        """One minibatch; policy loss, value loss, approximate KL, clipped share."""
+        observation = rollout.observation[rows]
+        log_prob, entropy = self._policy.evaluate(observation, rollout.action[rows])
+        log_ratio = log_prob - rollout.log_prob[rows]
+        policy_loss, clipped = clipped_loss(
+            log_ratio, normalized(rollout.advantage[rows]), self._chosen.clip
+        )
+        error = self._policy.value(observation) - rollout.value_target[rows]
+        value_loss = error.square().mean()
+        loss = (
+            policy_loss
+            + self._chosen.value_coefficient * value_loss
+            - self._chosen.entropy_coefficient * entropy
+        )
+        self._adam.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(self._policy.parameters(), self._chosen.max_grad_norm)
+        self._adam.step()
+        # k3 of http://joschu.net/blog/kl-approx.html: unbiased, and never below 0
+        kl = (log_ratio.detach().exp() - 1 - log_ratio.detach()).mean()
+        return torch.stack([policy_loss.detach(), value_loss.detach(), kl, clipped])
+
+    def state_dict(self) -> dict[str, Any]:
+        """Adam's state."""
+        return self._adam.state_dict()
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from :meth:`state_dict`."""
+        self._adam.load_state_dict(state)
+
+
+def clipped_loss(log_ratio: Tensor, advantage: Tensor, clip: float) -> tuple[Tensor, Tensor]:
+    """The loss (equation 7 of the paper, negated) and the share of clipped ratios."""
+    ratio = log_ratio.exp()
+    bounded = ratio.clamp(1 - clip, 1 + clip)
+    loss = -torch.minimum(ratio * advantage, bounded * advantage).mean()
+    return loss, ((ratio - 1).abs() > clip).float().mean()
+
+
+def normalized(advantage: Tensor) -> Tensor:
+    """Mean 0 and deviation 1; a single advantage becomes 0, not NaN."""
+    centred = advantage - advantage.mean()
+    return centred / (centred.square().mean().sqrt() + _EPSILON)

@@ -1,0 +1,47 @@
+"""The on-policy sampler: every segment is used once, newest policies first in mind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from opentinker import registry
+from opentinker.algorithms.algorithm import SAMPLER
+from opentinker.config import checked
+from opentinker.data.segment import Segment
+
+
+class OnPolicySettings(BaseModel):
+    """Settings of sampler ``on_policy``."""
+
+    model_config = ConfigDict(extra='forbid')
+    batch_size: int = Field(4096, ge=1)
+    """Agent transitions that make an update."""
+
+
+@registry.register(SAMPLER, 'on_policy')
+class OnPolicySampler:
+    """Collects segments until they hold a batch; then hands all of them out and starts over."""
+
+    settings = OnPolicySettings
+    family = 'on-policy'
+
+    def __init__(self, **settings: Any) -> None:
+        self.batch_size = checked('algorithm', OnPolicySettings, settings).batch_size
+        self._segments: list[Segment] = []
+        self._transitions = 0
+
+    def add(self, segment: Segment) -> None:
+        """Keep a segment for the next update."""
+        self._segments.append(segment)
+        self._transitions += segment.transitions
+
+    def ready(self) -> bool:
+        """Whether there is a batch."""
+        return self._transitions >= self.batch_size
+
+    def take(self) -> list[Segment]:
+        """All segments, once."""
+        segments, self._segments, self._transitions = self._segments, [], 0
+        return segments

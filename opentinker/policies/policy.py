@@ -1,0 +1,65 @@
+"""The policy interface: observations in, actions and their log-probabilities out."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from opentinker.envs.descriptor import EnvDescriptor
+
+KIND = 'policy'
+"""Registry kind: ``factory(descriptor, group, *, seed, **settings) -> Policy``."""
+
+Arrays = dict[str, np.ndarray]
+
+
+class PolicyMismatchError(ValueError):
+    """A policy, its weights or its observations do not fit: which key, and both shapes."""
+
+
+@dataclass
+class ActionOutput:
+    """What a policy chose."""
+
+    action: np.ndarray
+    """``[..., action]`` float32, normalised and not clipped."""
+    log_prob: np.ndarray
+    """``[...]`` float32."""
+
+
+class Policy(torch.nn.Module, ABC):
+    """Acts for all agents of a group, each of them a row.
+
+    It owns no optimizer: an algorithm trains it. What it knows about the observations, such as
+    their normalisation, is part of its ``state_dict``.
+    """
+
+    def __init__(self, descriptor: EnvDescriptor, group: str) -> None:
+        super().__init__()
+        try:
+            self.info = descriptor.groups[group]
+        except KeyError:
+            raise PolicyMismatchError(
+                f'no group {group!r} in environment {descriptor.name!r}; '
+                f'groups: {", ".join(descriptor.groups)}'
+            ) from None
+
+    @abstractmethod
+    def get_action(self, observation: Arrays, deterministic: bool = False) -> ActionOutput:
+        """Choose actions for observations ``[..., *shape]`` by key; exploring unless told not to."""
+
+    def check(self, observation: Arrays) -> None:
+        """Raise :class:`PolicyMismatchError` for a missing key or a wrong shape."""
+        for key, info in self.info.observation.items():
+            if key not in observation:
+                raise PolicyMismatchError(
+                    f'observation {key!r} is missing; there are {sorted(observation)}'
+                )
+            shape = observation[key].shape
+            if shape[len(shape) - len(info.shape) :] != info.shape:
+                raise PolicyMismatchError(
+                    f'observation {key!r} has shape {shape}, the policy takes [..., *{info.shape}]'
+                )
