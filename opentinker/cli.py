@@ -1,0 +1,164 @@
+"""The command ``opentinker``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from opentinker import __version__
+
+if TYPE_CHECKING:
+    from opentinker.config import JobConfig
+
+# What a command needs is imported when it runs, so that --help answers at once.
+
+app = typer.Typer(
+    name='opentinker',
+    help='Train cooperating robot arms in simulation and in a live ROS 2 graph.',
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+worker = typer.Typer(help='One process of a job, for those who start processes themselves.')
+app.add_typer(worker, name='worker')
+
+RunOption = Annotated[Path, typer.Option('--run', help='The run directory of the job.')]
+
+
+def main() -> None:
+    """Entry point of the command."""
+    app()
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    version: Annotated[bool, typer.Option('--version', help='Print the version.')] = False,
+) -> None:
+    if version:
+        typer.echo(f'opentinker {__version__}')
+        raise typer.Exit
+
+
+@app.command()
+def up(
+    config: Annotated[Path, typer.Argument(help='The config of the job, YAML or JSON.')],
+) -> None:
+    """Run a training job: learner, samplers and, where the config has one, the ROS graph.
+
+    Everything the job writes is in runs/<job>/. Ctrl-C or SIGTERM ends it in good order.
+    """
+    from opentinker.config import load_config
+
+    with _plain_errors():
+        _run(load_config(config))
+
+
+@app.command()
+def demo(
+    ros_only: Annotated[
+        bool, typer.Option('--ros-only', help='Two arms that learn from the ROS graph alone.')
+    ] = False,
+    minutes: Annotated[
+        float | None, typer.Option(help='End after this time at the latest.', min=0.1)
+    ] = None,
+) -> None:
+    """Four arms in a ROS 2 graph learn to reach, with a simulated sampler beside them."""
+    from opentinker import registry
+    from opentinker.config import load_config
+
+    name = 'demo_ros_only' if ros_only else 'demo'
+    with _plain_errors():
+        if name not in registry.names('config'):
+            _fail('the demo is part of the ROS package, which is not installed (opentinker_ros)')
+        config = load_config(registry.get('config', name))
+        if minutes is not None:
+            config.stop.minutes = minutes
+        _run(config)
+
+
+@app.command()
+def plugins() -> None:
+    """List what a config may name, by kind."""
+    from opentinker import registry
+
+    for kind in registry.kinds():
+        typer.echo(f'{kind}: {", ".join(registry.names(kind))}')
+
+
+@worker.command()
+def learner(run: RunOption) -> None:
+    """Learn from segments, decide on rewards, announce policies."""
+    from opentinker.training.learner_process import run_learner
+
+    with _plain_errors():
+        run_learner(run)
+
+
+@worker.command()
+def sampler(
+    run: RunOption,
+    index: Annotated[int, typer.Option(help='Number of the sampler, from 0.', min=0)] = 0,
+) -> None:
+    """Step simulated environments with the newest policy and send segments."""
+    from opentinker.training.sampler_process import run_sampler
+
+    with _plain_errors():
+        run_sampler(run, index)
+
+
+def _run(config: JobConfig) -> None:
+    from rich.console import Console
+
+    from opentinker.experiments.job import run_job
+    from opentinker.experiments.summary import write_summary
+    from opentinker.monitor.job_view import JobView
+    from opentinker.monitor.panel import JobPanel
+    from opentinker.training.run_directory import RunDirectory
+
+    config.import_plugins()
+    run = RunDirectory.create(config)
+    console = Console()
+    console.print(f'Job {config.job} runs in {run.path}', soft_wrap=True, highlight=False)
+    view = JobView(run)
+    panel = JobPanel(view, console)
+    try:
+        ending = run_job(config, run, panel.update)
+    finally:
+        panel.close()
+    result = view.stop_reason or ending.reason
+    if ending.exit_code:
+        typer.echo(ending.reason, err=True)
+    typer.echo(write_summary(run, result.splitlines()[0], view.seconds))
+    raise typer.Exit(ending.exit_code)
+
+
+@contextmanager
+def _plain_errors() -> Iterator[None]:
+    """Say in one line what a user can put right; a traceback is for what is our fault."""
+    from opentinker.bus.messages import BusError
+    from opentinker.config import ConfigError
+    from opentinker.envs.rewards import RewardError
+    from opentinker.registry import UnknownNameError
+    from opentinker.training.supervisor import SupervisorError
+
+    try:
+        yield
+    except (
+        BusError,
+        ConfigError,
+        RewardError,
+        SupervisorError,
+        TimeoutError,
+        UnknownNameError,
+    ) as error:
+        _fail(str(error))
+
+
+def _fail(message: str) -> None:
+    typer.echo(f'opentinker: {message}', err=True)
+    sys.exit(2)

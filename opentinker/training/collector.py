@@ -1,0 +1,143 @@
+"""Steps environments with policies and cuts what happens into segments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from opentinker.data.segment import Segment
+from opentinker.envs.vector import MultiAgentVectorEnv, Step
+from opentinker.policies.policy import Policy
+
+Arrays = dict[str, np.ndarray]
+
+
+class Collector:
+    """Collects segments of ``length`` steps, one for every group of agents.
+
+    ``policies`` act; load newer weights into them, and note that in :attr:`versions`, between two
+    steps. Rewards change by assignment to ``env.rewards``.
+    """
+
+    def __init__(
+        self,
+        env: MultiAgentVectorEnv,
+        policies: Mapping[str, Policy],
+        length: int,
+        sampler: str,
+        seed: int,
+    ) -> None:
+        self.env = env
+        self.policies = policies
+        self.versions = dict.fromkeys(policies, 0)
+        self._length = length
+        self._sampler = sampler
+        self._steps_done = 0
+        self._observation = env.reset(seed)
+        self._recordings = [_Recording(group, length) for group in policies]
+
+    def step(self) -> list[Segment]:
+        """One step of all environments; the segments of all groups where they are full."""
+        outputs = {
+            group: policy.get_action(self._observation[group])
+            for group, policy in self.policies.items()
+        }
+        step = self.env.step({group: output.action for group, output in outputs.items()})
+        row = self._steps_done % self._length
+        for recording in self._recordings:
+            group = recording.group
+            output = outputs[group]
+            acting = {
+                'observation': self._observation[group],
+                'action': output.action,
+                'log_prob': output.log_prob,
+                'policy_version': np.int64(self.versions[group]),
+                'step': np.int64(self._steps_done),
+            }
+            recording.write(row, acting, step)
+        self._observation = step.observation
+        self._steps_done += 1
+        if row + 1 < self._length:
+            return []
+        return self._segments()
+
+    def _segments(self) -> list[Segment]:
+        segments = [
+            recording.segment(self._observation[recording.group], self._sampler)
+            for recording in self._recordings
+        ]
+        for segment in segments[1:]:
+            # episodes belong to all groups and count once
+            segment.episodes = {}
+        return segments
+
+
+class _Recording:
+    """The steps of one group since the last segment, in arrays ``[T, ...]``."""
+
+    def __init__(self, group: str, length: int) -> None:
+        self.group = group
+        self._length = length
+        self._begin()
+
+    def _begin(self) -> None:
+        self._rows: dict[str, Any] = {}
+        self._final_index: list[np.ndarray] = []
+        self._final_observation: list[Arrays] = []
+        self._episodes: list[Arrays] = []
+
+    def write(self, row: int, acting: dict[str, Any], step: Step) -> None:
+        """Copy what led to a step and what came of it."""
+        group = self.group
+        record = {
+            **acting,
+            'reward': step.reward[group],
+            'signals': step.signals[group],
+            'active': step.active[group],
+            'terminated': step.terminated,
+            'truncated': step.truncated,
+            'reward_revision': np.int64(step.reward_revision),
+        }
+        if not self._rows:
+            self._rows = {name: self._allocate(value) for name, value in record.items()}
+        for name, value in record.items():
+            if isinstance(value, dict):
+                for key, array in value.items():
+                    self._rows[name][key][row] = array
+            else:
+                self._rows[name][row] = value
+        if step.ended.size and step.final_observation is not None:
+            index = np.stack([np.full_like(step.ended, row), step.ended], axis=1)
+            self._final_index.append(index)
+            self._final_observation.append(step.final_observation[group])
+            self._episodes.append(step.episode)
+
+    def segment(self, last_observation: Arrays, sampler: str) -> Segment:
+        """The finished segment; the next one begins."""
+        observation: Arrays = self._rows['observation']
+        segment = Segment(
+            group=self.group,
+            last_observation={key: array.copy() for key, array in last_observation.items()},
+            final_index=np.concatenate([np.zeros((0, 2), np.int64), *self._final_index]),
+            final_observation={
+                key: np.concatenate(
+                    [array[0, :0], *(final[key] for final in self._final_observation)]
+                )
+                for key, array in observation.items()
+            },
+            episodes={
+                key: np.concatenate([episode[key] for episode in self._episodes])
+                for key in (self._episodes[0] if self._episodes else {})
+            },
+            sampler=sampler,
+            **self._rows,
+        )
+        self._begin()
+        return segment
+
+    def _allocate(self, value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: self._allocate(array) for key, array in value.items()}
+        return np.empty((self._length, *value.shape), value.dtype)

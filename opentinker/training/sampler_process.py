@@ -1,0 +1,138 @@
+"""The sampler process: steps simulated environments and sends what happened to the learner."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from opentinker import registry
+from opentinker.bus.messages import PolicyUpdate, Stop, Welcome
+from opentinker.bus.worker import WorkerBus
+from opentinker.config import JobConfig
+from opentinker.data.segment import Segment
+from opentinker.envs.rewards import RewardSpec
+from opentinker.envs.vector import MultiAgentVectorEnv
+from opentinker.lifecycle import Lifecycle
+from opentinker.policies.policy import Policy
+from opentinker.policies.weights import load_weights
+from opentinker.training.collector import Collector
+from opentinker.training.environment import make_env
+from opentinker.training.run_directory import RunDirectory
+
+_START_DEADLINE_S = 60.0
+_CATCH_UP_S = 5.0
+_WAIT_S = 0.2
+
+
+def run_sampler(path: Path, index: int) -> None:
+    """Sample for the job in a run directory until it stops or a signal comes."""
+    torch.set_num_threads(1)
+    run = RunDirectory(path)
+    config = run.config()
+    config.import_plugins()
+    with Lifecycle() as life:
+        # the environment may take seconds to make, so does the learner to come up
+        env = life.keep(make_env(config, config.samplers.envs, _seed(config, index)))
+        endpoints = run.wait_for_endpoints(_START_DEADLINE_S, lambda: life.stopping)
+        name = f'sampler_{index}'
+        bus = life.keep(registry.get('bus', config.bus.name).worker(endpoints, name))
+        SamplerProcess(config, bus, env, bus.join(_START_DEADLINE_S), index).run(life)
+
+
+class SamplerProcess:
+    """Collects with the newest policy and rewards that the bus told of.
+
+    It sends at most ``1 + ahead`` segments of each group with one policy version; then it waits for
+    the next, so that the learner's data stay fresh however fast the environments are.
+    """
+
+    def __init__(
+        self,
+        config: JobConfig,
+        bus: WorkerBus,
+        env: MultiAgentVectorEnv,
+        welcome: Welcome,
+        index: int,
+    ) -> None:
+        self._bus = bus
+        self._ahead = config.samplers.ahead
+        self._sent = 0
+        self._stopped = False
+        seed = _seed(config, index)
+        policies = {
+            group: _make_policy(env, group, update.policy, seed)
+            for group, update in welcome.policies.items()
+        }
+        length = segment_length(config, env, welcome.config['algorithm']['batch_size'])
+        self._collector = Collector(env, policies, length, bus.name, seed)
+        for message in (welcome.rewards, *welcome.policies.values()):
+            self._apply(message)
+
+    def run(self, life: Lifecycle) -> None:
+        """Sample until the job stops or a signal comes."""
+        while not (life.stopping or self._stopped):
+            for message in self._bus.poll():
+                self._apply(message)
+            segments = self._collector.step()
+            for segment in segments:
+                self._send(segment, life)
+            if segments:
+                self._sent += 1
+                self._wait_for_version(life)
+
+    def _apply(self, message: object) -> None:
+        if isinstance(message, PolicyUpdate):
+            load_weights(self._collector.policies[message.group], message.weights)
+            self._collector.versions[message.group] = message.version
+            self._sent = 0
+        elif isinstance(message, RewardSpec):
+            self._collector.env.rewards = message
+        elif isinstance(message, Stop):
+            self._stopped = True
+
+    def _send(self, segment: Segment, life: Lifecycle) -> None:
+        while not self._bus.send(segment, _WAIT_S):
+            for message in self._bus.poll():
+                self._apply(message)
+            if life.stopping or self._stopped:
+                return
+
+    def _wait_for_version(self, life: Lifecycle) -> None:
+        waited = 0.0
+        while self._sent > self._ahead and not (life.stopping or self._stopped):
+            for message in self._bus.wait(_WAIT_S):
+                self._apply(message)
+            waited += _WAIT_S
+            if waited >= _CATCH_UP_S:
+                waited = 0.0
+                self._catch_up()
+
+    def _catch_up(self) -> None:
+        """Ask, in case an announcement was lost on a full queue; also finds a learner gone."""
+        welcome = self._bus.join(_START_DEADLINE_S)
+        self._apply(welcome.rewards)
+        for group, update in welcome.policies.items():
+            if update.version > self._collector.versions[group]:
+                self._apply(update)
+
+
+def segment_length(config: JobConfig, env: MultiAgentVectorEnv, batch_size: int) -> int:
+    """Steps a segment, so that one segment of every sampler makes at least a batch."""
+    agents = max(len(group.agents) for group in env.descriptor.groups.values())
+    return math.ceil(batch_size / (config.samplers.count * config.samplers.envs * agents))
+
+
+def _make_policy(
+    env: MultiAgentVectorEnv, group: str, settings: dict[str, Any], seed: int
+) -> Policy:
+    rest = {key: value for key, value in settings.items() if key != 'name'}
+    return registry.get('policy', settings['name'])(env.descriptor, group, seed=seed, **rest)
+
+
+def _seed(config: JobConfig, index: int) -> int:
+    """A seed of its own for each sampler; the learner has the job's."""
+    return int(np.random.SeedSequence([config.seed, index + 1]).generate_state(1)[0])

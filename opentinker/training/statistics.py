@@ -1,0 +1,101 @@
+"""How the samplers of a job are doing: what the panel shows and the stop rule reads."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from opentinker.data.segment import Segment
+from opentinker.metrics import Rate
+
+
+class SamplerStatistics:
+    """Transitions and the last ``window`` episodes of one sampler, or of all together."""
+
+    def __init__(self, window: int) -> None:
+        self.transitions = 0
+        self.episodes = 0
+        self.rate = Rate()
+        self._window = window
+        self._recent: dict[str, deque[float]] = defaultdict(lambda: deque(maxlen=window))
+
+    def add(self, segment: Segment) -> None:
+        """Count a segment's agent transitions and ended episodes."""
+        self.transitions += segment.transitions
+        self.rate.add(segment.transitions)
+        for key, values in segment.episodes.items():
+            self._recent[key].extend(values.tolist())
+        self.episodes += max((len(values) for values in segment.episodes.values()), default=0)
+
+    def mean(self, key: str) -> float | None:
+        """The mean of an episode statistic over the window; None before any episode."""
+        values = self._recent.get(key)
+        return float(np.mean(values)) if values else None
+
+    def full(self, key: str) -> bool:
+        """Whether the window of an episode statistic is full."""
+        return len(self._recent.get(key, ())) == self._window
+
+    def flat(self, prefix: str) -> dict[str, Any]:
+        """All of it, keys under a prefix."""
+        means = {key: self.mean(key) for key in self._recent}
+        counts = {'transitions': self.transitions, 'episodes': self.episodes}
+        rate = {'transitions_per_s': round(self.rate.per_second, 1)}
+        return {f'{prefix}.{key}': value for key, value in {**means, **counts, **rate}.items()}
+
+
+class _Stream:
+    """The segments of one group from one sampler, one after the other."""
+
+    def __init__(self) -> None:
+        self.revision = 0
+        """Of the rewards under which its newest step was taken."""
+        self.missing_steps = 0
+        self._next_step: int | None = None
+
+    def add(self, segment: Segment) -> None:
+        """Look for steps that the sampler took and nobody received."""
+        first, last = int(segment.step[0]), int(segment.step[-1])
+        expected = first if self._next_step is None else self._next_step
+        self.missing_steps += last + 1 - expected - len(segment.step)
+        self._next_step = last + 1
+        self.revision = int(segment.reward_revision[-1])
+
+
+class JobStatistics:
+    """The samplers of a job by name, and all of them together as ``all``."""
+
+    def __init__(self, window: int) -> None:
+        self.all = SamplerStatistics(window)
+        self.samplers: dict[str, SamplerStatistics] = defaultdict(lambda: SamplerStatistics(window))
+        self._streams: dict[tuple[str, str], _Stream] = defaultdict(_Stream)
+
+    def add(self, segment: Segment) -> None:
+        """Count a segment."""
+        self.all.add(segment)
+        self.samplers[segment.sampler].add(segment)
+        self._streams[segment.sampler, segment.group].add(segment)
+
+    def of(self, sampler: str | None) -> SamplerStatistics:
+        """One sampler's, or everybody's for None."""
+        return self.all if sampler is None else self.samplers[sampler]
+
+    def flat(self) -> dict[str, Any]:
+        """Flat numbers for the metrics: ``all.*`` and ``<sampler>.*``."""
+        metrics = self.all.flat('all')
+        for name, statistics in sorted(self.samplers.items()):
+            metrics |= statistics.flat(name)
+        for (name, _), stream in self._streams.items():
+            metrics[f'{name}.revision'] = stream.revision
+            metrics[f'{name}.missing_steps'] = stream.missing_steps
+        return metrics
+
+
+def sampler_names(metrics: Mapping[str, Any]) -> list[str]:
+    """The samplers that flat metrics speak of, without ``all``."""
+    suffix = '.transitions'
+    names = [key.removesuffix(suffix) for key in metrics if key.endswith(suffix)]
+    return sorted(name for name in names if name != 'all')
