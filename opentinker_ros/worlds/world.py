@@ -15,7 +15,9 @@ class WorldError(RuntimeError):
 
 @dataclass
 class WorldState:
-    """What drivers and sensors measured, ``[env, ...]``; lengths in m, angles in rad, poses in the world frame."""
+    """What drivers and sensors measured, ``[env, ...]``; lengths in m, angles in rad, poses in the
+    world frame.
+    """
 
     time: np.ndarray
     """``[env]`` seconds, monotonic through resets."""
@@ -51,7 +53,8 @@ class World(ABC):
 
     @abstractmethod
     def command(self, targets: np.ndarray) -> None:
-        """Set absolute targets ``[env, arm, joint + 1]`` (the last column is the gripper, 0 to 1)."""
+        """Set absolute targets ``[env, arm, joint + 1]`` (the last column is the gripper, 0 to 1).
+        """
 
     @abstractmethod
     def advance(self, seconds: float) -> None:
@@ -61,5 +64,5 @@ class World(ABC):
     def read(self) -> WorldState:
         """The latest measurements, as fresh arrays."""
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 (most hold nothing)
         """Release what the world holds."""

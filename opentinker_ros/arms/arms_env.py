@@ -1,0 +1,183 @@
+"""ArmsEnv: a cell of arms in any World as a multi-agent environment, one agent an arm."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from opentinker import registry
+from opentinker.envs.descriptor import EnvDescriptor
+from opentinker.envs.rewards import RewardSpec
+from opentinker.envs.vector import MultiAgentVectorEnv, Observations, Step
+from opentinker_ros.arms.actions import to_targets
+from opentinker_ros.arms.cell import ArmsSettings, Cell, make_cell
+from opentinker_ros.arms.gate import CommandGate
+from opentinker_ros.arms.observer import GROUP, Observer
+from opentinker_ros.worlds.world import Start, World
+
+__all__ = ['GROUP', 'ArmsEnv', 'ArmsSettings', 'Cell', 'make_cell', 'make_env']
+
+
+class ArmsEnv(MultiAgentVectorEnv):
+    """The environment of all worlds and tasks.
+
+    In process, :meth:`reset` and :meth:`step` do everything. Where a world takes its time, its driver calls
+    the parts as events come: ``begin_reset``, ``finish_reset``, then ``act_targets`` and ``observe`` in turn.
+    """
+
+    def __init__(self, world: World, cell: Cell, settings: ArmsSettings, seed: int = 0) -> None:
+        self.num_envs = world.num_envs
+        self.world = world
+        self.task = cell.task
+        self._period, self._limit = settings.control_period, settings.step_limit
+        self._observer = Observer(cell)
+        self.gate = CommandGate(cell.scene.robot, settings.arms, settings.control_period)
+        self.descriptor = EnvDescriptor(name=f'arms/{settings.task}', groups={GROUP: self._observer.group},
+                                        control_period=settings.control_period, step_limit=settings.step_limit)
+        self.rewards = RewardSpec.of(self.task.reward_terms)
+        shape = (self.num_envs, settings.arms, len(cell.joint_names[0]))
+        self._last_command = np.zeros(shape)
+        self._action = np.zeros(shape, np.float32)
+        self._action_change = np.zeros(shape[:2], np.float32)
+        self._measured = np.zeros((*shape[:2], shape[2] - 1))
+        self._length = np.zeros(self.num_envs, int)
+        self._return = np.zeros(self.num_envs)
+        self._held = np.zeros(self.num_envs, int)
+        self._success = np.zeros(self.num_envs, bool)
+        self._contact = np.zeros(self.num_envs, bool)
+        self._cut = False
+        self.seed(seed)
+
+    def seed(self, seed: int) -> None:
+        """Make all episodes from the next reset on repeatable; each environment has its own stream."""
+        streams = np.random.SeedSequence(seed).spawn(self.num_envs)
+        self._rngs = [np.random.default_rng(stream) for stream in streams]
+
+    @property
+    def rewards(self) -> RewardSpec:
+        """The rewards of the next step. Setting ones whose signals are not there raises RewardError."""
+        return self._rewards
+
+    @rewards.setter
+    def rewards(self, rewards: RewardSpec) -> None:
+        rewards.check_signals(self.descriptor.groups[GROUP].signals)
+        self._rewards = rewards
+
+    # at once
+
+    def reset(self, seed: int | None = None) -> Observations:
+        """Start a new episode everywhere."""
+        if seed is not None:
+            self.seed(seed)
+        everywhere = np.arange(self.num_envs)
+        self.begin_reset(everywhere)
+        return self.finish_reset(everywhere)
+
+    def step(self, actions: dict[str, np.ndarray]) -> Step:
+        """One control period with normalised actions ``[env, arm, joint + 1]``."""
+        self.act(actions)
+        self.world.advance(self._period)
+        step = self.observe()
+        if step.ended.size:
+            self.begin_reset(step.ended)
+            first = self.finish_reset(step.ended)
+            for key, values in step.observation[GROUP].items():
+                values[step.ended] = first[GROUP][key]
+        return step
+
+    def close(self) -> None:
+        """Close the world."""
+        self.world.close()
+
+    # in parts
+
+    def begin_reset(self, envs: np.ndarray) -> None:
+        """Draw the next episodes of these environments and ask the world for their start."""
+        starts = [self.task.start(self._rngs[env]) for env in envs]
+        positions, objects = (np.stack(values) for values in zip(*starts, strict=True))
+        self.world.reset(envs, Start(positions, objects))
+
+    def finish_reset(self, envs: np.ndarray) -> Observations:
+        """The first observations ``[k, arm, ...]`` of these environments, once the world is at their start."""
+        state = self.world.read()
+        self._measured[envs] = state.joint_positions[envs]
+        self._last_command[envs, :, :-1] = self._measured[envs]
+        self._last_command[envs, :, -1] = 0
+        self._action[envs] = 0
+        self._length[envs] = self._held[envs] = 0
+        self._return[envs] = 0
+        self._success[envs] = self._contact[envs] = False
+        self._cut = False
+        return {GROUP: self._observer.look(state, envs).observation(self._last_command[envs])}
+
+    def act(self, actions: dict[str, np.ndarray]) -> np.ndarray:
+        """Command the arms by normalised actions; what the gate let through, as :meth:`act_targets`."""
+        return self.act_targets({GROUP: to_targets(self._last_command, actions[GROUP])}, actions)
+
+    def act_targets(self, targets: dict[str, np.ndarray], actions: dict[str, np.ndarray]) -> np.ndarray:
+        """Command the arms by absolute targets that were made of ``actions`` by :func:`actions.to_targets`.
+
+        Both are ``[env, arm, joint + 1]``. Returns the targets that the gate let through. Raises ValueError
+        for a wrong shape.
+        """
+        action = np.clip(np.nan_to_num(np.asarray(actions[GROUP], np.float32)), -1, 1)
+        for what, values in (('actions', action), ('targets', targets[GROUP])):
+            if values.shape != self._last_command.shape:
+                raise ValueError(f'{what} of group {GROUP!r} have shape {values.shape}, '
+                                 f'expected {self._last_command.shape}')
+        self._action_change = np.square(action - self._action).sum(axis=-1)
+        self._action = action
+        self._last_command = self.gate(targets[GROUP], self._last_command, self._measured)
+        self.world.command(self._last_command)
+        return self._last_command
+
+    def hold(self) -> None:
+        """Command the arms to stay at their last commands."""
+        self.world.command(self._last_command)
+
+    def truncate(self) -> None:
+        """Let the next :meth:`observe` end all episodes, as a time limit does."""
+        self._cut = True
+
+    def observe(self) -> Step:
+        """The step that the last command led to. Ended episodes are not begun anew."""
+        state = self.world.read()
+        self._measured = state.joint_positions
+        view = self._observer.look(state)
+        observation = view.observation(self._last_command)
+        signals = {**view.signals, 'action_change': self._action_change}
+        terms, reward = self._rewards.evaluate(signals)
+        self._count(signals, reward)
+        truncated = (self._length >= self._limit) | self._cut
+        ended, = np.nonzero(truncated)
+        return Step(
+            observation={GROUP: observation}, reward={GROUP: reward}, reward_terms={GROUP: terms},
+            signals={GROUP: signals}, reward_revision=self._rewards.revision,
+            active={GROUP: np.ones(reward.shape, bool)}, terminated=np.zeros(self.num_envs, bool),
+            truncated=truncated, ended=ended,
+            final_observation={GROUP: {key: values[ended] for key, values in observation.items()}}
+            if ended.size else None,
+            episode=self._statistics(ended) if ended.size else {})
+
+    def _count(self, signals: dict[str, np.ndarray], reward: np.ndarray) -> None:
+        self._length += 1
+        self._return += reward.mean(axis=1)
+        self._held = np.where(self.task.achieved(signals), self._held + 1, 0)
+        self._success |= self._held >= self.task.hold_steps
+        self._contact |= signals['contact'].any(axis=1)
+
+    def _statistics(self, ended: np.ndarray) -> dict[str, Any]:
+        return {'return': self._return[ended], 'length': self._length[ended],
+                'success': self._success[ended].astype(np.float32),
+                'contact': self._contact[ended].astype(np.float32)}
+
+
+@registry.register('env', 'arms')
+def make_env(num_envs: int, seed: int, **settings: Any) -> ArmsEnv:
+    """Simulated arms in this process. Raises pydantic's ValidationError for settings that are wrong."""
+    from opentinker_ros.worlds.mujoco import MujocoWorld
+
+    checked = ArmsSettings(**settings)
+    cell = make_cell(checked)
+    return ArmsEnv(MujocoWorld(cell.scene, num_envs, checked.threads), cell, checked, seed)
