@@ -1,0 +1,71 @@
+"""The graph of :mod:`opentinker_ros.bringup` as launch_ros actions, for the files in ``launch/``.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from opentinker.config import load_config
+from opentinker.training.graph import ProcessSpec, workers
+from opentinker.training.run_directory import RunDirectory
+from opentinker_ros.bringup import GraphSpec, graph_of_job
+
+if TYPE_CHECKING:
+    from launch import Action
+
+
+def node_actions(spec: GraphSpec, parameters: Path | None = None) -> list[Action]:
+    """One launch_ros ``Node`` action a process; the launch ends when one of them does."""
+    from launch_ros.actions import Node
+
+    if parameters is None:
+        # read by the nodes at any time while they run, so it outlives this function
+        parameters = Path(tempfile.mkdtemp(prefix='opentinker_')) / 'parameters.yaml'
+    spec.write_parameters(parameters)
+    return [
+        Node(
+            package='opentinker_ros',
+            executable='host',
+            namespace=spec.namespace,
+            arguments=list(host.nodes),
+            parameters=[str(parameters)],
+            output='screen',
+            on_exit=_shutdown(host.name),
+        )
+        for host in spec.hosts
+    ]
+
+
+def job_actions(
+    config_name: str, arms: int | None = None, minutes: float | None = None
+) -> list[Action]:
+    """The workers of a training job beside its graph; the launch ends when the learner has
+    finished.
+    """
+    config = load_config(config_name)
+    if arms is not None:
+        config.env['arms'] = arms
+    if minutes is not None:
+        config.stop.minutes = minutes
+    run = RunDirectory.create(config)
+    spec = graph_of_job(config, run.path)
+    return [
+        *map(_worker_action, workers(config, run.path)),
+        *node_actions(spec, run.path / 'parameters.yaml'),
+    ]
+
+
+def _worker_action(worker: ProcessSpec) -> Action:
+    from launch.actions import ExecuteProcess
+
+    return ExecuteProcess(
+        cmd=worker.command, name=worker.name, output='screen', on_exit=_shutdown(worker.name)
+    )
+
+
+def _shutdown(name: str) -> list[Action]:
+    from launch.actions import Shutdown
+
+    return [Shutdown(reason=f'{name} has ended')]

@@ -1,0 +1,84 @@
+"""Run one or several nodes in this process: ``host sim arms_env zmq_bridge --ros-args …``.
+
+On SIGINT and SIGTERM active lifecycle nodes are deactivated first, which holds the arms, and the
+process exits with 0.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+import sys
+from collections.abc import Sequence
+
+import rclpy
+from rclpy.executors import Executor
+from rclpy.lifecycle import LifecycleNode
+from rclpy.node import Node
+from rclpy.signals import SignalHandlerOptions
+from rclpy.utilities import remove_ros_args
+
+from opentinker import registry
+from opentinker_ros.nodes.executor import make_executor
+
+KIND = 'node'
+_BUILT_IN = ('sim', 'arms_env', 'policy', 'zmq_bridge', 'lifecycle_manager')
+_TICK_S = 0.1
+_ACTIVE = 'active'
+
+
+def make_node(name: str) -> Node:
+    """A node by its executable name: one of ours, or a class registered as kind ``node``."""
+    if name in _BUILT_IN:
+        return importlib.import_module(f'opentinker_ros.nodes.{name}').NODE()
+    return registry.get(KIND, name)()
+
+
+def run(names: Sequence[str]) -> int:
+    """Run the named nodes until a signal comes; the exit code."""
+    os.environ.setdefault('AMENT_PREFIX_PATH', sys.prefix)
+    stop: list[int] = []
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda received, frame: stop.append(received))
+    # rclpy's own handlers would close the context before the arms are held
+    rclpy.init(args=sys.argv, signal_handler_options=SignalHandlerOptions.NO)
+    nodes: list[Node] = []
+    try:
+        executor = make_executor()
+        for name in names:
+            nodes.append(make_node(name))
+            executor.add_node(nodes[-1])
+        while not stop:
+            executor.spin_once(timeout_sec=_TICK_S)
+        _hold(nodes, executor)
+    except (registry.UnknownNameError, ValueError, OSError) as error:
+        print(f'{"/".join(names)}: {error}', file=sys.stderr)
+        return 1
+    finally:
+        for node in reversed(nodes):
+            node.destroy_node()
+        rclpy.try_shutdown()
+    return 0
+
+
+def _hold(nodes: Sequence[Node], executor: Executor) -> None:
+    """Deactivate what drives something, the last one first, and let its last messages leave."""
+    for node in reversed(nodes):
+        if isinstance(node, LifecycleNode) and node._state_machine.current_state[1] == _ACTIVE:
+            node.trigger_deactivate()
+    for _ in range(10):
+        executor.spin_once(timeout_sec=0.0)
+
+
+def main() -> None:
+    """Entry point of executable ``host``."""
+    names = remove_ros_args(sys.argv)[1:]
+    if not names or set(names) & {'-h', '--help'}:
+        print(f'{__doc__}\nnodes: {", ".join([*_BUILT_IN, *registry.names(KIND)])}')
+        sys.exit(0 if names else 2)
+    sys.exit(run(names))
+
+
+if __name__ == '__main__':
+    main()
