@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from builtin_interfaces.msg import Time
@@ -71,22 +72,34 @@ def from_pose(pose: Pose) -> list[float]:
     return [p.x, p.y, p.z, q.w, q.x, q.y, q.z]
 
 
+class _Field(NamedTuple):
+    group: str
+    key: str
+    dtype: np.dtype
+    shape: tuple[int, ...]
+    count: int
+    offset: int
+
+
 class ObservationCodec:
     """Observations of one environment as bytes, laid out by its descriptor, and back."""
 
     def __init__(self, descriptor: EnvDescriptor) -> None:
-        self._fields = [
-            (group, key, (len(info.agents), *array.shape), np.dtype(array.dtype).newbyteorder('<'))
-            for group, info in descriptor.groups.items()
-            for key, array in info.observation.items()
-        ]
-        self.size = sum(int(np.prod(shape)) * dtype.itemsize for _, _, shape, dtype in self._fields)
+        self._fields: list[_Field] = []
+        self.size = 0
+        for group, info in descriptor.groups.items():
+            for key, array in info.observation.items():
+                dtype = np.dtype(array.dtype).newbyteorder('<')
+                shape = (1, len(info.agents), *array.shape)
+                field = _Field(group, key, dtype, shape, math.prod(shape), self.size)
+                self._fields.append(field)
+                self.size += field.count * dtype.itemsize
 
     def encode(self, observation: Observations) -> bytes:
         """Bytes of the first environment."""
         return b''.join(
-            np.ascontiguousarray(observation[group][key][0], dtype).tobytes()
-            for group, key, _, dtype in self._fields
+            np.ascontiguousarray(observation[field.group][field.key][0], field.dtype).tobytes()
+            for field in self._fields
         )
 
     def decode(self, data: bytes | array) -> Observations:
@@ -96,12 +109,9 @@ class ObservationCodec:
         if len(data) != self.size:
             raise ValueError(f'observation has {len(data)} bytes, the descriptor says {self.size}')
         observation: Observations = {}
-        offset = 0
-        for group, key, shape, dtype in self._fields:
-            count = int(np.prod(shape))
-            values = np.frombuffer(data, dtype, count, offset).reshape(1, *shape)
+        for group, key, dtype, shape, count, offset in self._fields:
+            values = np.frombuffer(data, dtype, count, offset).reshape(shape)
             observation.setdefault(group, {})[key] = values
-            offset += count * dtype.itemsize
         return observation
 
 

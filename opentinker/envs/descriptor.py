@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from typing import Literal
 
-import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 SCHEMA_VERSION = 1
@@ -28,7 +28,7 @@ class ArrayInfo(_Frozen):
 
     @property
     def size(self) -> int:
-        return int(np.prod(self.shape, dtype=np.int64))
+        return math.prod(self.shape)
 
 
 class GroupInfo(_Frozen):

@@ -121,7 +121,7 @@ class SimNode(LifecycleNode):
     def _held(self) -> np.ndarray:
         """Targets that keep the arms where they are: [arm, joint + gripper]."""
         state = self._world.read()
-        return np.concatenate([state.joint_positions[0], state.grippers[0][:, None]], axis=1)
+        return _columns(state.joint_positions[0], state.grippers[0])
 
     # commands
 
@@ -195,7 +195,7 @@ class SimNode(LifecycleNode):
         if strangers:
             raise ValueError(f'unknown joints or objects: {strangers}')
         home = self._start
-        values = np.concatenate([home.joint_positions[0], np.zeros((len(self._arms), 1))], axis=1)
+        values = _columns(home.joint_positions[0], 0.0)
         for name, value in zip(request.joint_names, request.joint_positions, strict=True):
             values[self._row[name]] = value
         poses = home.objects[0].copy()
@@ -220,12 +220,11 @@ class SimNode(LifecycleNode):
 
     def _publish(self) -> None:
         stamp = to_stamp(self._step * self._period_ns)
-        self._clock_publisher.publish(Clock(clock=stamp))
         state = self._world.read()
-        positions = np.concatenate([state.joint_positions[0], state.grippers[0][:, None]], axis=1)
-        velocities = np.pad(state.joint_velocities[0], ((0, 0), (0, 1)))
+        positions = _columns(state.joint_positions[0], state.grippers[0])
+        velocities = _columns(state.joint_velocities[0], 0.0)
         rows = range(len(self._arms)) if self._per_arm else [slice(None)]
-        names = self._arms if self._per_arm else [self._all_names]
+        names = self._arms if self._per_arm else [list(self._row)]
         for publisher, row, joints in zip(self._state_publishers, rows, names, strict=True):
             message = JointState(
                 name=joints,
@@ -234,10 +233,7 @@ class SimNode(LifecycleNode):
             )
             message.header.stamp = stamp
             publisher.publish(message)
-
-    @property
-    def _all_names(self) -> list[str]:
-        return list(self._row)
+        self._clock_publisher.publish(Clock(clock=stamp))
 
     def _publish_objects(self) -> None:
         poses = self._world.read().objects[0]
@@ -245,6 +241,13 @@ class SimNode(LifecycleNode):
         message.header.stamp = to_stamp(self._step * self._period_ns)
         message.header.frame_id = 'world'
         self._object_publisher.publish(message)
+
+
+def _columns(joints: np.ndarray, gripper: np.ndarray | float) -> np.ndarray:
+    """``[arm, joint + 1]``: the gripper as the last column."""
+    values = np.empty((joints.shape[0], joints.shape[1] + 1))
+    values[:, :-1], values[:, -1] = joints, gripper
+    return values
 
 
 NODE = SimNode

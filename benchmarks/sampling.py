@@ -1,0 +1,106 @@
+"""World steps/s of the arms environment in process, beside MuJoCo alone on the same motion.
+
+MuJoCo alone gets the starts and the gated commands of the environment's run and does nothing but
+``mj_step``: the ratio is what commands, observations, rewards, collision checks and resets leave of
+its speed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+import mujoco
+import numpy as np
+from machine import machine  # type: ignore[import-not-found]
+from rich.console import Console
+from rich.table import Table
+
+from opentinker_ros.arms.arms_env import GROUP, ArmsEnv, ArmsSettings, make_cell
+from opentinker_ros.arms.scene import Scene
+from opentinker_ros.worlds.mujoco import MujocoWorld
+from opentinker_ros.worlds.world import Start
+
+
+class RecordingWorld(MujocoWorld):
+    """Keeps what it is told: ``(envs, Start)`` or commands ``[env, arm, joint + 1]``, in order."""
+
+    def __init__(self, scene: Scene, num_envs: int) -> None:
+        super().__init__(scene, num_envs)
+        self.told: list[tuple[np.ndarray, Start] | np.ndarray] = []
+
+    def reset(self, envs: np.ndarray, start: Start) -> None:
+        """Reset, and note it."""
+        super().reset(envs, start)
+        self.told.append((envs, start))
+
+    def command(self, targets: np.ndarray) -> None:
+        """Command, and note it."""
+        super().command(targets)
+        self.told.append(targets)
+
+
+def run_env(env: ArmsEnv, steps: int) -> float:
+    """World steps/s of the environment under random actions."""
+    info = env.descriptor.groups[GROUP]
+    shape = (steps, env.num_envs, len(info.agents), *info.action.shape)
+    actions = np.random.default_rng(0).uniform(-1, 1, shape).astype(np.float32)
+    started = time.perf_counter()
+    env.reset(seed=0)
+    for action in actions:
+        env.step({GROUP: action})
+    return steps * env.num_envs / (time.perf_counter() - started)
+
+
+def run_mujoco(world: RecordingWorld, scene: Scene, period: float, steps: int) -> float:
+    """World steps/s of ``mj_step`` alone through what the world was told."""
+    model = scene.model
+    cells = [mujoco.MjData(model) for _ in range(world.num_envs)]
+    substeps = round(period / model.opt.timestep)
+    started = time.perf_counter()
+    for told in world.told:
+        if isinstance(told, tuple):
+            for env, positions in zip(told[0], told[1].joint_positions, strict=True):
+                mujoco.mj_resetData(model, cells[env])
+                cells[env].qpos[scene.qpos_index] = positions
+            continue
+        for cell, targets in zip(cells, told, strict=True):
+            cell.ctrl = targets.ravel()
+            mujoco.mj_step(model, cell, substeps)
+    return steps * world.num_envs / (time.perf_counter() - started)
+
+
+def measure(arms: int, envs: int, steps: int, rounds: int) -> tuple[float, float]:
+    """The best round of each side, in turn: environment and MuJoCo alone, world steps/s."""
+    settings = ArmsSettings(arms=arms)
+    cell = make_cell(settings)
+    ours, raw = [], []
+    for _ in range(rounds):
+        world = RecordingWorld(cell.scene, envs)
+        ours.append(run_env(ArmsEnv(world, cell, settings), steps))
+        raw.append(run_mujoco(world, cell.scene, settings.control_period, steps))
+    return max(ours), max(raw)
+
+
+def main() -> None:
+    """Measure and print the table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    parser.add_argument('--arms', type=int, nargs='+', default=[2, 8, 20], help='rows of the table')
+    parser.add_argument('--envs', type=int, default=32, help='environments stepped together')
+    parser.add_argument('--steps', type=int, default=200, help='steps of each a round')
+    parser.add_argument('--rounds', type=int, default=3, help='rounds, of which the best counts')
+    options = parser.parse_args()
+    title = f'in-process world steps/s, {options.envs} environments, one thread · {machine()}'
+    table = Table(title=title)
+    for column in ('arms', 'mj_step alone', 'ArmsEnv', 'ratio', 'agent steps/s'):
+        table.add_column(column, justify='right')
+    for arms in options.arms:
+        ours, raw = measure(arms, options.envs, options.steps, options.rounds)
+        table.add_row(
+            str(arms), f'{raw:.0f}', f'{ours:.0f}', f'{ours / raw:.2f}', f'{ours * arms:.0f}')
+    Console().print(table)
+
+
+if __name__ == '__main__':
+    main()
