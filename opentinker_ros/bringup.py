@@ -16,7 +16,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
 from opentinker import registry
-from opentinker.config import JobConfig, settings_error
+from opentinker.config import JobConfig, checked
 from opentinker.training.graph import ProcessSpec
 from opentinker_ros.arms.arms_env import ArmsSettings
 
@@ -111,17 +111,14 @@ def graph(
 
 def graph_of_job(config: JobConfig, run_directory: Path) -> GraphSpec:
     """The graph that a job's config asks for. Raises ConfigError naming the wrong key."""
-    try:
-        settings = GraphSettings(
-            **{key: value for key, value in config.graph.items() if key != 'name'}
-        )
-    except ValueError as error:
-        raise settings_error('graph', error) from None
-    try:
-        arms = ArmsSettings(**{key: value for key, value in config.env.items() if key != 'name'})
-    except ValueError as error:
-        raise settings_error('env', error) from None
-    return graph(arms, settings, seed=config.seed, run=str(run_directory))
+    settings = {key: value for key, value in (config.graph or {}).items() if key != 'name'}
+    arms = {key: value for key, value in config.env.items() if key != 'name'}
+    return graph(
+        checked('env', ArmsSettings, arms),
+        checked('graph', GraphSettings, settings),
+        seed=config.seed,
+        run=str(run_directory),
+    )
 
 
 @registry.register('graph', 'ros')

@@ -77,7 +77,7 @@ class _Field(NamedTuple):
     key: str
     dtype: np.dtype
     shape: tuple[int, ...]
-    count: int
+    number: int
     offset: int
 
 
@@ -88,12 +88,12 @@ class ObservationCodec:
         self._fields: list[_Field] = []
         self.size = 0
         for group, info in descriptor.groups.items():
-            for key, array in info.observation.items():
-                dtype = np.dtype(array.dtype).newbyteorder('<')
-                shape = (1, len(info.agents), *array.shape)
+            for key, value in info.observation.items():
+                dtype = np.dtype(value.dtype).newbyteorder('<')
+                shape = (1, len(info.agents), *value.shape)
                 field = _Field(group, key, dtype, shape, math.prod(shape), self.size)
                 self._fields.append(field)
-                self.size += field.count * dtype.itemsize
+                self.size += field.number * dtype.itemsize
 
     def encode(self, observation: Observations) -> bytes:
         """Bytes of the first environment."""
@@ -109,8 +109,8 @@ class ObservationCodec:
         if len(data) != self.size:
             raise ValueError(f'observation has {len(data)} bytes, the descriptor says {self.size}')
         observation: Observations = {}
-        for group, key, dtype, shape, count, offset in self._fields:
-            values = np.frombuffer(data, dtype, count, offset).reshape(shape)
+        for group, key, dtype, shape, number, offset in self._fields:
+            values = np.frombuffer(data, dtype, number, offset).reshape(shape)
             observation.setdefault(group, {})[key] = values
         return observation
 

@@ -153,8 +153,8 @@ def check(segment: Segment, descriptor: EnvDescriptor) -> None:
         raise UnfitSegmentError(f'unknown group {segment.group!r}')
     shapes = {key: array.shape for key, array in info.observation.items()}
     for key, shape in shapes.items():
-        for values in (segment.observation, segment.last_observation, segment.final_observation):
-            if key not in values or values[key].shape[values[key].ndim - len(shape) :] != shape:
+        for tree in (segment.observation, segment.last_observation, segment.final_observation):
+            if key not in tree or tree[key].shape[tree[key].ndim - len(shape) :] != shape:
                 raise UnfitSegmentError(f'observation {key!r} is not [..., *{shape}]')
     arrays = {**segment.observation, **segment.signals}
     for key in ('action', 'log_prob', 'reward'):
@@ -164,8 +164,8 @@ def check(segment: Segment, descriptor: EnvDescriptor) -> None:
             step = segment.step[np.argwhere(~np.isfinite(values))[0][0]]
             raise UnfitSegmentError(f'{key!r} is not finite at step {step}')
     for name in ('last_observation', 'final_observation'):
-        for key, values in getattr(segment, name).items():
-            if values.dtype.kind == 'f' and not np.isfinite(values).all():
+        for key, array in getattr(segment, name).items():
+            if array.dtype.kind == 'f' and not np.isfinite(array).all():
                 raise UnfitSegmentError(f'{name} {key!r} is not finite')
 
 

@@ -65,10 +65,13 @@ class Cell:
 def make_cell(settings: ArmsSettings) -> Cell:
     """Build the cell.
 
-    Raises :class:`RobotModelError` for a robot description that cannot be used and
+    Raises :class:`RobotModelError` for a robot description that cannot be used,
+    :class:`NoFreeConfigurationError` for arms that cannot start without touching, and
     :class:`opentinker.registry.UnknownNameError` for an unknown task.
     """
     task: type[Task] = registry.get(KIND, settings.task)
     robot = RobotModel.from_file(settings.urdf or share_file('config/arm.urdf'), settings.tool_link)
     scene = build_scene(robot, settings.arms, settings.spacing, task.object_names(settings.arms))
-    return Cell(scene, task(Kinematics(scene)))
+    cell = Cell(scene, task(Kinematics(scene)))
+    cell.task.start(np.random.default_rng(0))  # fails here rather than in the first episode
+    return cell

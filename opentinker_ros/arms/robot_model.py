@@ -77,8 +77,7 @@ class RobotModel:
     @property
     def home(self) -> np.ndarray:
         """``[joint]`` the middle of each range, 0 for a continuous joint."""
-        bounded = np.isfinite(self.lower)
-        return np.where(bounded, (np.where(bounded, self.lower, 0) + np.where(bounded, self.upper, 0)) / 2, 0.0)
+        return np.array([(j.lower + j.upper) / 2 if math.isfinite(j.lower) else 0.0 for j in self.joints])
 
     @classmethod
     def from_file(cls, path: str | Path, tool_link: str = '') -> RobotModel:

@@ -105,7 +105,7 @@ def build_scene(robot: RobotModel, arms: int, spacing: float, objects: Sequence[
             marker.add_geom(size=[MARKER_RADIUS, 0, 0], contype=0, conaffinity=0,
                             rgba=arm_colour(index, len(objects), 0.45))
         model = spec.compile()
-    except ValueError as error:
+    except (ValueError, mujoco.FatalError) as error:
         raise RobotModelError(f'robot {robot.name!r} cannot be simulated: {error}') from None
     return _locate(model, robot, positions, yaws, tuple(objects))
 

@@ -28,6 +28,10 @@ _TICK_S = 0.1
 _ACTIVE = 'active'
 
 
+class NodeFailure(Exception):  # noqa: N818 (what users read is its message)
+    """A node cannot go on; the message says why."""
+
+
 def make_node(name: str) -> Node:
     """A node by its executable name: one of ours, or a class registered as kind ``node``."""
     if name in _BUILT_IN:
@@ -52,7 +56,7 @@ def run(names: Sequence[str]) -> int:
         while not stop:
             executor.spin_once(timeout_sec=_TICK_S)
         _hold(nodes, executor)
-    except (registry.UnknownNameError, ValueError, OSError) as error:
+    except (NodeFailure, registry.UnknownNameError, ValueError, OSError) as error:
         print(f'{"/".join(names)}: {error}', file=sys.stderr)
         return 1
     finally:

@@ -223,7 +223,7 @@ class SimNode(LifecycleNode):
         state = self._world.read()
         positions = _columns(state.joint_positions[0], state.grippers[0])
         velocities = _columns(state.joint_velocities[0], 0.0)
-        rows = range(len(self._arms)) if self._per_arm else [slice(None)]
+        rows: list[Any] = list(range(len(self._arms))) if self._per_arm else [slice(None)]
         names = self._arms if self._per_arm else [list(self._row)]
         for publisher, row, joints in zip(self._state_publishers, rows, names, strict=True):
             message = JointState(

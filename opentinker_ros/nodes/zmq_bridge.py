@@ -17,7 +17,7 @@ from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 from std_msgs.msg import String
 
-from opentinker.bus.messages import PolicyUpdate, Stop
+from opentinker.bus.messages import BusError, Message, PolicyUpdate, Welcome
 from opentinker.bus.worker import WorkerBus
 from opentinker.data.segment import Segment
 from opentinker.data.segment_builder import SegmentBuilder
@@ -30,7 +30,7 @@ from opentinker_ros import qos
 from opentinker_ros.conversions import from_reward_settings, to_bytes, to_reward_settings
 from opentinker_ros.msg import PolicyVersion, RewardSettings, Transition
 from opentinker_ros.nodes.diagnostics import Diagnostics
-from opentinker_ros.nodes.host import run
+from opentinker_ros.nodes.host import NodeFailure, run
 from opentinker_ros.nodes.parameters import declare
 
 _POLL_S = 0.01
@@ -61,11 +61,11 @@ class ZmqBridgeNode(Node):
         )
         self.create_subscription(Transition, 'transitions', self._on_transition, qos.STREAM)
         self._bus: WorkerBus | None = None
-        # answers of a learner in the middle of an update take seconds: the arms do not wait for
-        # them
+        self._closing = False
+        # a learner in the middle of an update answers late: the arms do not wait for it
         self._requests = ThreadPoolExecutor(1)
-        self._joining: Future | None = self._requests.submit(self._join, timeout)
-        self._answers: list[Future] = []
+        self._joining = self._requests.submit(self._join, timeout)
+        self._answers: list[Future[dict[str, Any]]] = []
         self.create_timer(_POLL_S, self._poll, clock=Clock(clock_type=ClockType.STEADY_TIME))
 
     def _report(self) -> dict[str, Any]:
@@ -76,16 +76,15 @@ class ZmqBridgeNode(Node):
 
     # the bus
 
-    def _join(self, timeout: float) -> None:
-        endpoints = RunDirectory(self._run).wait_for_endpoints(timeout)
+    def _join(self, timeout: float) -> tuple[WorkerBus, Welcome]:
+        endpoints = RunDirectory(self._run).wait_for_endpoints(timeout, lambda: self._closing)
         bus = WorkerBus(endpoints, name='ros')
-        welcome = bus.join(timeout)
-        self._bus = bus
-        self._welcome = [welcome.rewards, *welcome.policies.values()]
+        return bus, bus.join(timeout)
 
     def _poll(self) -> None:
-        if self._joining is not None:
-            self._finish_joining()
+        if self._bus is None:
+            if self._joining.done():
+                self._finish_joining()
             return
         for update in self._bus.poll():
             self._pass_on(update)
@@ -94,16 +93,15 @@ class ZmqBridgeNode(Node):
         self._pass_on_answers()
 
     def _finish_joining(self) -> None:
-        if not self._joining.done():
-            return
-        error = self._joining.exception()
-        if error is not None:
-            raise SystemExit(f'zmq_bridge: cannot join the job in {self._run}: {error}')
-        self._joining = None
-        for update in self._welcome:
+        try:
+            self._bus, welcome = self._joining.result()
+        except (BusError, TimeoutError) as error:
+            raise NodeFailure(f'cannot join the job in {self._run}: {error}') from None
+        self._pass_on(welcome.rewards)
+        for update in welcome.policies.values():
             self._pass_on(update)
 
-    def _pass_on(self, update: PolicyUpdate | RewardSpec | Stop) -> None:
+    def _pass_on(self, update: Message) -> None:
         """Publish what the learner decided."""
         if isinstance(update, PolicyUpdate):
             self._version_publisher.publish(
@@ -172,6 +170,7 @@ class ZmqBridgeNode(Node):
                 self._publish_rewards()
 
     def destroy_node(self) -> None:
+        self._closing = True
         self._requests.shutdown(wait=False, cancel_futures=True)
         if self._bus is not None:
             self._bus.close()
