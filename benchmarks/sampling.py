@@ -1,4 +1,4 @@
-"""World steps/s of the arms environment in process, beside MuJoCo alone on the same motion.
+"""World steps of the arms environment a second of processor time, beside MuJoCo alone on the same motion.
 
 MuJoCo alone gets the starts and the gated commands of the environment's run and does nothing but
 ``mj_step``: the ratio is what commands, observations, rewards, collision checks and resets leave of
@@ -41,23 +41,23 @@ class RecordingWorld(MujocoWorld):
 
 
 def run_env(env: ArmsEnv, steps: int) -> float:
-    """World steps/s of the environment under random actions."""
+    """World steps/s (processor time) of the environment under random actions."""
     info = env.descriptor.groups[GROUP]
     shape = (steps, env.num_envs, len(info.agents), *info.action.shape)
     actions = np.random.default_rng(0).uniform(-1, 1, shape).astype(np.float32)
-    started = time.perf_counter()
+    started = time.process_time()
     env.reset(seed=0)
     for action in actions:
         env.step({GROUP: action})
-    return steps * env.num_envs / (time.perf_counter() - started)
+    return steps * env.num_envs / (time.process_time() - started)
 
 
 def run_mujoco(world: RecordingWorld, scene: Scene, period: float, steps: int) -> float:
-    """World steps/s of ``mj_step`` alone through what the world was told."""
+    """World steps/s (processor time) of ``mj_step`` alone through what the world was told."""
     model = scene.model
     cells = [mujoco.MjData(model) for _ in range(world.num_envs)]
     substeps = round(period / model.opt.timestep)
-    started = time.perf_counter()
+    started = time.process_time()
     for told in world.told:
         if isinstance(told, tuple):
             for env, positions in zip(told[0], told[1].joint_positions, strict=True):
@@ -67,7 +67,7 @@ def run_mujoco(world: RecordingWorld, scene: Scene, period: float, steps: int) -
         for cell, targets in zip(cells, told, strict=True):
             cell.ctrl = targets.ravel()
             mujoco.mj_step(model, cell, substeps)
-    return steps * world.num_envs / (time.perf_counter() - started)
+    return steps * world.num_envs / (time.process_time() - started)
 
 
 def measure(arms: int, envs: int, steps: int, rounds: int) -> tuple[float, float]:
@@ -85,20 +85,22 @@ def measure(arms: int, envs: int, steps: int, rounds: int) -> tuple[float, float
 def main() -> None:
     """Measure and print the table."""
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+        description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter
+    )
     parser.add_argument('--arms', type=int, nargs='+', default=[2, 8, 20], help='rows of the table')
     parser.add_argument('--envs', type=int, default=32, help='environments stepped together')
     parser.add_argument('--steps', type=int, default=200, help='steps of each a round')
     parser.add_argument('--rounds', type=int, default=3, help='rounds, of which the best counts')
     options = parser.parse_args()
-    title = f'in-process world steps/s, {options.envs} environments, one thread · {machine()}'
+    title = f'world steps/s (processor time), {options.envs} environments, one thread · {machine()}'
     table = Table(title=title)
     for column in ('arms', 'mj_step alone', 'ArmsEnv', 'ratio', 'agent steps/s'):
         table.add_column(column, justify='right')
     for arms in options.arms:
         ours, raw = measure(arms, options.envs, options.steps, options.rounds)
         table.add_row(
-            str(arms), f'{raw:.0f}', f'{ours:.0f}', f'{ours / raw:.2f}', f'{ours * arms:.0f}')
+            str(arms), f'{raw:.0f}', f'{ours:.0f}', f'{ours / raw:.2f}', f'{ours * arms:.0f}'
+        )
     Console().print(table)
 
 

@@ -25,7 +25,10 @@ def reach_picture(arms: int, width: int, height: int, seed: int) -> np.ndarray:
     positions, goal, objects = cell.task.draw(np.random.default_rng(seed))
     world = MujocoWorld(cell.scene, num_envs=1)
     world.reset(np.array([0]), Start((0.35 * positions + 0.65 * goal)[None], objects[None]))
-    renderer = Renderer(cell.scene, SAMPLES * width, SAMPLES * height, azimuth=25, elevation=-33, distance=2.25)
+    cell.scene.model.vis.quality.shadowsize = 8192
+    renderer = Renderer(
+        cell.scene, SAMPLES * width, SAMPLES * height, azimuth=25, elevation=-33, distance=2.25
+    )
     image = Image.fromarray(renderer.picture(world.data[0]))
     renderer.close()
     return np.asarray(image.resize((width, height), Image.Resampling.LANCZOS))

@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from opentinker import registry
 from opentinker.config import load_config
 from opentinker.training.graph import ProcessSpec, workers
 from opentinker.training.run_directory import RunDirectory
@@ -44,7 +45,8 @@ def job_actions(
     """The workers of a training job beside its graph; the launch ends when the learner has
     finished.
     """
-    config = load_config(config_name)
+    known = config_name in registry.names('config')
+    config = load_config(registry.get('config', config_name) if known else config_name)
     if arms is not None:
         config.env['arms'] = arms
     if minutes is not None:

@@ -1,8 +1,16 @@
 """What this package adds to OpenTinker. No ROS is needed."""
 
+from opentinker import registry
+from opentinker_ros.share import share_file
+
+CONFIGS = ('demo', 'demo_ros_only')
+
 
 def register() -> None:
-    """Entry point ``arms`` of the group ``opentinker.plugins``: importing the modules registers their parts."""
+    """Entry point ``arms`` of the group ``opentinker.plugins``: importing modules registers them."""
+    from opentinker_ros import bringup  # noqa: F401
     from opentinker_ros.arms import arms_env, gym_ids  # noqa: F401
 
     gym_ids.register()
+    for name in CONFIGS:
+        registry.register('config', name)(share_file(f'config/{name}.yaml'))

@@ -29,4 +29,6 @@ def share_file(name: str) -> Path:
     for path in candidates:
         if path.is_file():
             return path
-    raise FileNotFoundError(f'{PACKAGE} has no file {name}; looked for {", ".join(map(str, candidates))}')
+    raise FileNotFoundError(
+        f'{PACKAGE} has no file {name}; looked for {", ".join(map(str, candidates))}'
+    )

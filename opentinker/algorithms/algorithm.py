@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import torch
 from torch import Tensor
 
 from opentinker import registry
@@ -36,6 +37,9 @@ class Rollout:
     """``[n]``."""
     value_target: Tensor
     """``[n]``."""
+
+    def __len__(self) -> int:
+        return len(self.advantage)
 
 
 class Sampler(Protocol):
@@ -68,7 +72,9 @@ class Optimizer(Protocol):
 
     def attach(self, policy: ActorCritic) -> None: ...
 
-    def optimize(self, rollout: Rollout, progress: float) -> dict[str, float]: ...
+    def optimize(
+        self, rollout: Rollout, transitions: int, generator: torch.Generator
+    ) -> dict[str, float]: ...
 
     def state_dict(self) -> dict[str, Any]: ...
 
@@ -86,12 +92,45 @@ class Recipe:
 
 @dataclass
 class Algorithm:
-    """Three parts that fit."""
+    """Three parts that fit, and what they need to train one policy."""
 
     name: str
     sampler: Sampler
     estimator: Estimator
     optimizer: Optimizer
+    transitions: int = 0
+    """Agent transitions trained on."""
+
+    def train(self, policy: ActorCritic, seed: int) -> None:
+        """Be what :meth:`Policy.update` delegates to."""
+        self._policy = policy
+        self._generator = torch.Generator().manual_seed(seed)
+        self.optimizer.attach(policy)
+        policy.trainer = self
+
+    def update(self, batch: list[Segment]) -> dict[str, float]:
+        """Improve the policy by segments; metrics."""
+        rollout = self.estimator.estimate(self._policy, batch)
+        metrics = self.optimizer.optimize(rollout, self.transitions, self._generator)
+        # after the update: the ratios of this rollout belong to the old statistics
+        self._policy.normalizer.update(rollout.observation)
+        self.transitions += len(rollout)
+        return metrics
+
+    def state_dict(self) -> dict[str, Any]:
+        """What goes on changing: counts, random state, the optimizer's state."""
+        return {
+            'name': self.name,
+            'transitions': self.transitions,
+            'generator': self._generator.get_state(),
+            'optimizer': self.optimizer.state_dict(),
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from :meth:`state_dict`."""
+        self.transitions = state['transitions']
+        self._generator.set_state(state['generator'])
+        self.optimizer.load_state_dict(state['optimizer'])
 
 
 def build(config: Mapping[str, Any]) -> Algorithm:
@@ -103,7 +142,8 @@ def build(config: Mapping[str, Any]) -> Algorithm:
     settings = dict(config)
     name = settings.pop('name')
     recipe: Recipe = registry.get(ALGORITHM, name)
-    factories = {part: registry.get(part, settings.pop(part, getattr(recipe, part))) for part in PARTS}
+    chosen = {part: settings.pop(part, getattr(recipe, part)) for part in PARTS}
+    factories = {part: registry.get(part, chosen[part]) for part in PARTS}
     known = {part: factory.settings.model_fields for part, factory in factories.items()}
     strangers = [key for key in settings if not any(key in fields for fields in known.values())]
     if strangers:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -14,15 +15,20 @@ from opentinker.config import checked
 from opentinker.policies.actor_critic import ActorCritic
 
 _EPSILON = 1e-8
+_STATISTICS = (
+    'policy_loss', 'value_loss', 'entropy', 'approx_kl', 'clip_fraction', 'skipped_steps'
+)  # fmt: skip
 
 
 class ClippedSurrogateSettings(BaseModel):
     """Settings of optimizer ``clipped_surrogate``."""
 
-    model_config = ConfigDict(extra='forbid')
+    model_config = ConfigDict(extra='forbid', strict=True, allow_inf_nan=False)
     learning_rate: float = Field(1e-3, gt=0)
     final_learning_rate: float = Field(1e-4, ge=0)
-    """Reached on a straight line at ``total_transitions`` of the learner, and kept."""
+    """Reached on a straight line at ``total_transitions``, and kept."""
+    total_transitions: int = Field(600_000, ge=1)
+    """Agent transitions over which the learning rate falls."""
     std_learning_rate_factor: float = Field(5.0, gt=0)
     """The few parameters of the action noise take larger steps."""
     epochs: int = Field(6, ge=1)
@@ -52,28 +58,35 @@ class ClippedSurrogate:
              {'params': std, 'factor': self._chosen.std_learning_rate_factor}], eps=1e-5
         )  # fmt: skip
 
-    def optimize(self, rollout: Rollout, progress: float) -> dict[str, float]:
-        """Improve the policy; ``progress`` (0 to 1) is where the learning-rate schedule is."""
-        rate = self._set_learning_rate(progress)
-        number = len(rollout.advantage)
+    def optimize(
+        self, rollout: Rollout, transitions: int, generator: torch.Generator
+    ) -> dict[str, float]:
+        """Improve the policy; ``transitions`` before this rollout place the learning rate."""
+        rate = self._set_learning_rate(transitions)
+        # pieces of equal size: a short last one would weigh as much as the others
+        pieces = math.ceil(len(rollout) / self._chosen.minibatch_size)
         statistics = []
         for _ in range(self._chosen.epochs):
-            for rows in torch.randperm(number).split(self._chosen.minibatch_size):
+            for rows in torch.randperm(len(rollout), generator=generator).tensor_split(pieces):
                 statistics.append(self._step(rollout, rows))
         mean = torch.stack(statistics).mean(0).tolist()
-        names = ('policy_loss', 'value_loss', 'approx_kl', 'clip_fraction')
         std = self._policy.log_std.detach().exp().mean()
-        return {**dict(zip(names, mean, strict=True)), 'std': float(std), 'learning_rate': rate}
+        return {
+            **dict(zip(_STATISTICS, mean, strict=True)),
+            'explained_variance': explained_variance(rollout),
+            'std': float(std),
+            'learning_rate': rate,
+        }
 
-    def _set_learning_rate(self, progress: float) -> float:
+    def _set_learning_rate(self, transitions: int) -> float:
         first, last = self._chosen.learning_rate, self._chosen.final_learning_rate
-        rate = first + (last - first) * min(max(progress, 0.0), 1.0)
+        rate = first + (last - first) * min(transitions / self._chosen.total_transitions, 1.0)
         for group in self._adam.param_groups:
             group['lr'] = rate * group['factor']
         return rate
 
     def _step(self, rollout: Rollout, rows: Tensor) -> Tensor:
-        """One minibatch; policy loss, value loss, approximate KL, clipped share."""
+        """One minibatch; its values of ``_STATISTICS``."""
         observation = rollout.observation[rows]
         log_prob, entropy = self._policy.evaluate(observation, rollout.action[rows])
         log_ratio = log_prob - rollout.log_prob[rows]
@@ -89,11 +102,16 @@ class ClippedSurrogate:
         )
         self._adam.zero_grad()
         loss.backward()
-        nn.utils.clip_grad_norm_(self._policy.parameters(), self._chosen.max_grad_norm)
-        self._adam.step()
+        norm = nn.utils.clip_grad_norm_(self._policy.parameters(), self._chosen.max_grad_norm)
+        # one step with a gradient that is not finite would end the policy
+        finite = norm.isfinite()
+        if finite:
+            self._adam.step()
+            self._policy.constrain()
         # k3 of http://joschu.net/blog/kl-approx.html: unbiased, and never below 0
         kl = (log_ratio.detach().exp() - 1 - log_ratio.detach()).mean()
-        return torch.stack([policy_loss.detach(), value_loss.detach(), kl, clipped])
+        values = [policy_loss, value_loss, entropy, kl, clipped, (~finite).float()]
+        return torch.stack([value.detach() for value in values])
 
     def state_dict(self) -> dict[str, Any]:
         """Adam's state."""
@@ -116,3 +134,11 @@ def normalized(advantage: Tensor) -> Tensor:
     """Mean 0 and deviation 1; a single advantage becomes 0, not NaN."""
     centred = advantage - advantage.mean()
     return centred / (centred.square().mean().sqrt() + _EPSILON)
+
+
+def explained_variance(rollout: Rollout) -> float:
+    """Share of the value targets' variance that the critic foresaw: at most 1, 0 for a constant."""
+    spread = rollout.value_target.var(correction=0)
+    # the advantage is what the critic missed of its target
+    missed = rollout.advantage.var(correction=0)
+    return float(1 - missed / spread) if spread > 0 else 0.0

@@ -19,7 +19,7 @@ from opentinker.policies.actor_critic import ActorCritic
 class GaeSettings(BaseModel):
     """Settings of estimator ``gae``."""
 
-    model_config = ConfigDict(extra='forbid')
+    model_config = ConfigDict(extra='forbid', strict=True, allow_inf_nan=False)
     gamma: float = Field(0.97, ge=0, le=1)
     """Discount of a step."""
     lam: float = Field(0.95, ge=0, le=1)
@@ -36,12 +36,11 @@ def gae(
 ) -> np.ndarray:
     """Advantages ``[T, E, A]``.
 
-    ``reward``, ``value`` and ``next_value`` are ``[T, E, A]``; ``next_value`` is 0 after a terminal
-    state and the value of the true last observation after a truncation. ``ended`` is ``[T, E]``:
-    the recursion stops there.
+    All arguments are ``[T, E, A]``. ``next_value`` is 0 after a terminal state and the value of the
+    true last observation after a truncation. Where ``ended``, the recursion stops.
     """
     delta = reward + gamma * next_value - value
-    carry = gamma * lam * ~ended[..., None]
+    carry = np.float32(gamma * lam) * ~ended
     advantage = np.zeros_like(delta)
     running = np.zeros_like(delta[0])
     for step in reversed(range(len(delta))):
@@ -52,7 +51,7 @@ def gae(
 
 @registry.register(ESTIMATOR, 'gae')
 class Gae:
-    """Advantages and value targets of on-policy segments by the critic of the policy in training."""
+    """Advantages and value targets of on-policy segments by the critic in training."""
 
     settings = GaeSettings
     families = ('on-policy',)
@@ -72,32 +71,35 @@ class Gae:
         flat = policy.flat(segment.observation)
         value = policy.value(flat).numpy()
         advantage = gae(
-            segment.reward,
+            segment.reward.astype(np.float32),
             value,
             next_values(policy, segment, value),
-            segment.terminated | segment.truncated,
+            (segment.terminated | segment.truncated)[..., None] | leavings(segment.active),
             self._gamma,
             self._lam,
         )
-        active = torch.from_numpy(np.array(segment.active))
-        columns = [
-            flat,
-            torch.from_numpy(np.array(segment.action)),
-            torch.from_numpy(np.array(segment.log_prob)),
-            torch.from_numpy(advantage),
-            torch.from_numpy(advantage + value),
-        ]
-        return tuple(column[active] for column in columns)
+        columns = [flat.numpy(), segment.action, segment.log_prob, advantage, advantage + value]
+        # a mask copies, so what is read-only or of another precision may come in
+        rows = (column[segment.active].astype(np.float32, copy=False) for column in columns)
+        return tuple(torch.from_numpy(column) for column in rows)
 
 
 def next_values(policy: ActorCritic, segment: Segment, value: np.ndarray) -> np.ndarray:
-    """``[T, E, A]``: the value of what followed each step, of the true last observation at an
-    episode's end, and 0 after a terminal state.
+    """``[T, E, A]``: the value of what followed each step: of the true last observation at an
+    episode's end, and 0 after a terminal state or where an agent left the running episode.
     """
     last = policy.value(policy.flat(segment.last_observation)).numpy()
     following = np.concatenate([value[1:], last[None]])
+    following[leavings(segment.active)] = 0
     if len(segment.final_index):
         step, env = segment.final_index.T
         following[step, env] = policy.value(policy.flat(segment.final_observation)).numpy()
     following[segment.terminated] = 0
     return following
+
+
+def leavings(active: np.ndarray) -> np.ndarray:
+    """``[T, E, A]``: the last step of an agent that takes no part in the next one."""
+    leaves = np.zeros_like(active)
+    leaves[:-1] = active[:-1] & ~active[1:]
+    return leaves

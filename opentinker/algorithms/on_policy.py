@@ -15,7 +15,7 @@ from opentinker.data.segment import Segment
 class OnPolicySettings(BaseModel):
     """Settings of sampler ``on_policy``."""
 
-    model_config = ConfigDict(extra='forbid')
+    model_config = ConfigDict(extra='forbid', strict=True, allow_inf_nan=False)
     batch_size: int = Field(4096, ge=1)
     """Agent transitions that make an update."""
 

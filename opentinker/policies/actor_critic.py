@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt
 from torch import Tensor, nn
 
 from opentinker import registry
@@ -22,12 +22,13 @@ LOG_TWO_PI = math.log(2 * math.pi)
 class ActorCriticSettings(BaseModel):
     """Settings of policy ``actor_critic``."""
 
-    model_config = ConfigDict(extra='forbid')
-    hidden: list[int] = Field([128, 128], min_length=1)
+    model_config = ConfigDict(extra='forbid', strict=True, allow_inf_nan=False)
+    hidden: list[PositiveInt] = Field([128, 128], min_length=1)
     """Units of each hidden layer, of actor and critic alike."""
     std: float = Field(0.5, gt=0)
     """Standard deviation of the actions at first; it is learnt."""
     min_std: float = Field(0.05, gt=0)
+    """It is not learnt below this."""
 
 
 class ActorCritic(Policy):
@@ -51,11 +52,11 @@ class ActorCritic(Policy):
     def get_action(self, observation: Arrays, deterministic: bool = False) -> ActionOutput:
         """Draw actions; the mean where ``deterministic``."""
         mean = self.actor(self.normalizer(self.flat(observation)))
-        log_std = self._bounded_log_std()
         action = mean
         if not deterministic:
-            action = mean + log_std.exp() * torch.randn(mean.shape, generator=self._generator)
-        return ActionOutput(action.numpy(), log_prob(mean, log_std, action).numpy())
+            noise = torch.randn(mean.shape, generator=self._generator)
+            action = mean + self.log_std.exp() * noise
+        return ActionOutput(action.numpy(), log_prob(mean, self.log_std, action).numpy())
 
     def flat(self, observation: Arrays) -> Tensor:
         """``[..., size]``: all keys in descriptor order, as float32."""
@@ -69,16 +70,20 @@ class ActorCritic(Policy):
 
     def evaluate(self, flat: Tensor, action: Tensor) -> tuple[Tensor, Tensor]:
         """Log-probability ``[n]`` of actions under this policy, and its entropy (scalar)."""
-        log_std = self._bounded_log_std()
-        entropy = (log_std + 0.5 * (1 + LOG_TWO_PI)).sum()
-        return log_prob(self.actor(self.normalizer(flat)), log_std, action), entropy
+        entropy = (self.log_std + 0.5 * (1 + LOG_TWO_PI)).sum()
+        return log_prob(self.actor(self.normalizer(flat)), self.log_std, action), entropy
 
     def value(self, flat: Tensor) -> Tensor:
         """``[...]``: what the critic expects from observations ``[..., size]``."""
         return self.critic(self.normalizer(flat)).squeeze(-1)
 
-    def _bounded_log_std(self) -> Tensor:
-        return self.log_std.clamp(min=self._min_log_std)
+    @torch.no_grad()
+    def constrain(self) -> None:
+        """Put parameters back within their bounds; for after an optimizer's step.
+
+        A bound inside the forward pass would cut the gradient of what is below it, for good.
+        """
+        self.log_std.clamp_(min=self._min_log_std)
 
 
 def log_prob(mean: Tensor, log_std: Tensor, action: Tensor) -> Tensor:

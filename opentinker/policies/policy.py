@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -30,12 +31,20 @@ class ActionOutput:
     """``[...]`` float32."""
 
 
+class Trainer(Protocol):
+    """What trains a policy: an algorithm."""
+
+    def update(self, batch: Any) -> dict[str, float]: ...
+
+
 class Policy(torch.nn.Module, ABC):
     """Acts for all agents of a group, each of them a row.
 
     It owns no optimizer: an algorithm trains it. What it knows about the observations, such as
     their normalisation, is part of its ``state_dict``.
     """
+
+    trainer: Trainer | None = None
 
     def __init__(self, descriptor: EnvDescriptor, group: str) -> None:
         super().__init__()
@@ -49,7 +58,19 @@ class Policy(torch.nn.Module, ABC):
 
     @abstractmethod
     def get_action(self, observation: Arrays, deterministic: bool = False) -> ActionOutput:
-        """Choose actions for observations ``[..., *shape]`` by key; exploring unless told not to."""
+        """Choose actions for observations ``[..., *shape]`` by key.
+
+        They are drawn at random, for exploration; ``deterministic`` ones are the best known.
+        """
+
+    def update(self, batch: Any) -> dict[str, float]:
+        """Learn from a batch, by the algorithm that trains this policy; its metrics.
+
+        Raises RuntimeError for a policy that only acts.
+        """
+        if self.trainer is None:
+            raise RuntimeError('no algorithm trains this policy: Algorithm.train(policy) does')
+        return self.trainer.update(batch)
 
     def check(self, observation: Arrays) -> None:
         """Raise :class:`PolicyMismatchError` for a missing key or a wrong shape."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load, save
@@ -23,16 +25,22 @@ def load_weights(policy: Policy, data: bytes) -> None:
         tensors = load(data)
     except (SafetensorError, ValueError) as error:
         raise PolicyMismatchError(f'not safetensors: {error}') from None
+    check_fit(policy, tensors)
+    policy.load_state_dict(tensors)
+
+
+def check_fit(policy: Policy, tensors: Mapping[str, torch.Tensor]) -> None:
+    """Raise :class:`PolicyMismatchError` unless the tensors are a ``state_dict`` for the policy."""
     own = policy.state_dict()
     missing, strangers = sorted(own.keys() - tensors.keys()), sorted(tensors.keys() - own.keys())
     if missing or strangers:
         raise PolicyMismatchError(f'missing tensors {missing}, unknown tensors {strangers}')
-    for name, tensor in tensors.items():
-        if tensor.shape != own[name].shape or tensor.dtype != own[name].dtype:
+    for name, expected in own.items():
+        tensor = tensors[name]
+        if tensor.shape != expected.shape or tensor.dtype != expected.dtype:
             raise PolicyMismatchError(
                 f'{name}: {tuple(tensor.shape)} {tensor.dtype}, the policy has '
-                f'{tuple(own[name].shape)} {own[name].dtype}'
+                f'{tuple(expected.shape)} {expected.dtype}'
             )
         if not torch.isfinite(tensor).all():
             raise PolicyMismatchError(f'{name}: not all values are finite')
-    policy.load_state_dict(tensors)

@@ -22,8 +22,9 @@ __all__ = ['GROUP', 'ArmsEnv', 'ArmsSettings', 'Cell', 'make_cell', 'make_env']
 class ArmsEnv(MultiAgentVectorEnv):
     """The environment of all worlds and tasks.
 
-    In process, :meth:`reset` and :meth:`step` do everything. Where a world takes its time, its driver calls
-    the parts as events come: ``begin_reset``, ``finish_reset``, then ``act_targets`` and ``observe`` in turn.
+    In process, :meth:`reset` and :meth:`step` do everything. Where a world takes its time, its
+    driver calls the parts as events come: ``begin_reset``, ``finish_reset``, then ``act_targets``
+    and ``observe`` in turn.
     """
 
     def __init__(self, world: World, cell: Cell, settings: ArmsSettings, seed: int = 0) -> None:
@@ -33,8 +34,12 @@ class ArmsEnv(MultiAgentVectorEnv):
         self._period, self._limit = settings.control_period, settings.step_limit
         self._observer = Observer(cell)
         self.gate = CommandGate(cell.scene.robot, settings.arms, settings.control_period)
-        self.descriptor = EnvDescriptor(name=f'arms/{settings.task}', groups={GROUP: self._observer.group},
-                                        control_period=settings.control_period, step_limit=settings.step_limit)
+        self.descriptor = EnvDescriptor(
+            name=f'arms/{settings.task}',
+            groups={GROUP: self._observer.group},
+            control_period=settings.control_period,
+            step_limit=settings.step_limit,
+        )
         self.rewards = RewardSpec.of(self.task.reward_terms)
         shape = (self.num_envs, settings.arms, len(cell.joint_names[0]))
         self._last_command = np.zeros(shape)
@@ -50,13 +55,13 @@ class ArmsEnv(MultiAgentVectorEnv):
         self.seed(seed)
 
     def seed(self, seed: int) -> None:
-        """Make all episodes from the next reset on repeatable; each environment has its own stream."""
+        """Make all episodes from the next reset on repeatable; each cell has its own stream."""
         streams = np.random.SeedSequence(seed).spawn(self.num_envs)
         self._rngs = [np.random.default_rng(stream) for stream in streams]
 
     @property
     def rewards(self) -> RewardSpec:
-        """The rewards of the next step. Setting ones whose signals are not there raises RewardError."""
+        """The rewards of the next step; ones whose signals are not there raise RewardError."""
         return self._rewards
 
     @rewards.setter
@@ -99,7 +104,7 @@ class ArmsEnv(MultiAgentVectorEnv):
         self.world.reset(envs, Start(positions, objects))
 
     def finish_reset(self, envs: np.ndarray) -> Observations:
-        """The first observations ``[k, arm, ...]`` of these environments, once the world is at their start."""
+        """The first observations ``[k, arm, ...]``, once the world is at its start."""
         state = self.world.read()
         self._measured[envs] = state.joint_positions[envs]
         self._last_command[envs, :, :-1] = self._measured[envs]
@@ -112,25 +117,35 @@ class ArmsEnv(MultiAgentVectorEnv):
         return {GROUP: self._observer.look(state, envs).observation(self._last_command[envs])}
 
     def act(self, actions: dict[str, np.ndarray]) -> np.ndarray:
-        """Command the arms by normalised actions; what the gate let through, as :meth:`act_targets`."""
-        return self.act_targets({GROUP: to_targets(self._last_command, actions[GROUP])}, actions)
+        """Command the arms by normalised actions; returns as :meth:`act_targets` does."""
+        action = self._checked('actions', actions)
+        return self.act_targets({GROUP: to_targets(self._last_command, action)}, actions)
 
-    def act_targets(self, targets: dict[str, np.ndarray], actions: dict[str, np.ndarray]) -> np.ndarray:
-        """Command the arms by absolute targets that were made of ``actions`` by :func:`actions.to_targets`.
+    def act_targets(
+        self, targets: dict[str, np.ndarray], actions: dict[str, np.ndarray]
+    ) -> np.ndarray:
+        """Command the arms by the targets that :func:`actions.to_targets` made of ``actions``.
 
-        Both are ``[env, arm, joint + 1]``. Returns the targets that the gate let through. Raises ValueError
-        for a wrong shape.
+        Both are ``[env, arm, joint + 1]``. Returns the targets that the gate let through. Raises
+        ValueError for a wrong shape.
         """
-        action = np.clip(np.nan_to_num(np.asarray(actions[GROUP], np.float32)), -1, 1)
-        for what, values in (('actions', action), ('targets', targets[GROUP])):
-            if values.shape != self._last_command.shape:
-                raise ValueError(f'{what} of group {GROUP!r} have shape {values.shape}, '
-                                 f'expected {self._last_command.shape}')
+        action = np.clip(np.nan_to_num(self._checked('actions', actions)), -1, 1).astype(np.float32)
         self._action_change = np.square(action - self._action).sum(axis=-1)
         self._action = action
-        self._last_command = self.gate(targets[GROUP], self._last_command, self._measured)
+        self._last_command = self.gate(
+            self._checked('targets', targets), self._last_command, self._measured
+        )
         self.world.command(self._last_command)
         return self._last_command
+
+    def _checked(self, what: str, arrays: dict[str, np.ndarray]) -> np.ndarray:
+        values = np.asarray(arrays[GROUP])
+        if values.shape != self._last_command.shape:
+            raise ValueError(
+                f'{what} of group {GROUP!r} have shape {values.shape}, '
+                f'expected {self._last_command.shape}'
+            )
+        return values
 
     def hold(self) -> None:
         """Command the arms to stay at their last commands."""
@@ -150,15 +165,22 @@ class ArmsEnv(MultiAgentVectorEnv):
         terms, reward = self._rewards.evaluate(signals)
         self._count(signals, reward)
         truncated = (self._length >= self._limit) | self._cut
-        ended, = np.nonzero(truncated)
+        (ended,) = np.nonzero(truncated)
         return Step(
-            observation={GROUP: observation}, reward={GROUP: reward}, reward_terms={GROUP: terms},
-            signals={GROUP: signals}, reward_revision=self._rewards.revision,
-            active={GROUP: np.ones(reward.shape, bool)}, terminated=np.zeros(self.num_envs, bool),
-            truncated=truncated, ended=ended,
+            observation={GROUP: observation},
+            reward={GROUP: reward},
+            reward_terms={GROUP: terms},
+            signals={GROUP: signals},
+            reward_revision=self._rewards.revision,
+            active={GROUP: np.ones(reward.shape, bool)},
+            terminated=np.zeros(self.num_envs, bool),
+            truncated=truncated,
+            ended=ended,
             final_observation={GROUP: {key: values[ended] for key, values in observation.items()}}
-            if ended.size else None,
-            episode=self._statistics(ended) if ended.size else {})
+            if ended.size
+            else None,
+            episode=self._statistics(ended) if ended.size else {},
+        )
 
     def _count(self, signals: dict[str, np.ndarray], reward: np.ndarray) -> None:
         self._length += 1
@@ -168,14 +190,17 @@ class ArmsEnv(MultiAgentVectorEnv):
         self._contact |= signals['contact'].any(axis=1)
 
     def _statistics(self, ended: np.ndarray) -> dict[str, Any]:
-        return {'return': self._return[ended], 'length': self._length[ended],
-                'success': self._success[ended].astype(np.float32),
-                'contact': self._contact[ended].astype(np.float32)}
+        return {
+            'return': self._return[ended],
+            'length': self._length[ended],
+            'success': self._success[ended].astype(np.float32),
+            'contact': self._contact[ended].astype(np.float32),
+        }
 
 
 @registry.register('env', 'arms')
 def make_env(num_envs: int, seed: int, **settings: Any) -> ArmsEnv:
-    """Simulated arms in this process. Raises pydantic's ValidationError for settings that are wrong."""
+    """Simulated arms in this process. Raises pydantic's ValidationError for wrong settings."""
     from opentinker_ros.worlds.mujoco import MujocoWorld
 
     checked = ArmsSettings(**settings)

@@ -21,14 +21,22 @@ class ArmsSettings(BaseModel):
     """Settings of the environment ``arms``."""
 
     model_config = ConfigDict(extra='forbid', frozen=True)
-    task: str = Field('reach', description='name of the task')
-    arms: int = Field(4, ge=1, le=100, description='number of arms')
-    urdf: str = Field('', description='robot description; empty for the arm that comes along')
-    tool_link: str = Field('', description='link that reaches; empty for tool, else the last of the chain')
-    spacing: float = Field(1.1, gt=0, le=100, description='distance between the bases of neighbours, m')
-    control_period: float = Field(0.04, ge=TIMESTEP, le=1, description='seconds between two actions')
-    step_limit: int = Field(100, ge=1, description='steps of an episode')
-    threads: int = Field(1, ge=1, le=256, description='threads that simulate in process')
+    task: str = Field(default='reach', description='name of the task')
+    arms: int = Field(default=4, ge=1, le=100, description='number of arms')
+    urdf: str = Field(
+        default='', description='robot description; empty for the arm that comes along'
+    )
+    tool_link: str = Field(
+        default='', description='link that reaches; empty for tool, else the last of the chain'
+    )
+    spacing: float = Field(
+        default=1.1, gt=0, le=100, description='distance between the bases of neighbours, m'
+    )
+    control_period: float = Field(
+        default=0.04, ge=TIMESTEP, le=1, description='seconds between two actions'
+    )
+    step_limit: int = Field(default=100, ge=1, description='steps of an episode')
+    threads: int = Field(default=1, ge=1, le=256, description='threads that simulate in process')
 
     @field_validator('control_period')
     @classmethod

@@ -51,7 +51,12 @@ class Kinematics:
             if data.ncon:
                 contact[env, self._arms_in_contact()] = True
         rotations = xmat.reshape(envs, -1, 3, 3)
-        return Poses(xpos[:, scene.tool_body], rotations[:, scene.tool_body], rotations[:, scene.first_body], contact)
+        return Poses(
+            xpos[:, scene.tool_body],
+            rotations[:, scene.tool_body],
+            rotations[:, scene.first_body],
+            contact,
+        )
 
     def _arms_in_contact(self) -> np.ndarray:
         arms = self.scene.arm_of_geom[self._data.contact.geom[self._data.contact.dist < 0]]
@@ -65,19 +70,22 @@ class Kinematics:
             return relative @ self.scene.base_rotation
         return np.einsum('eai,aij->eaj', relative, self.scene.base_rotation)
 
-    def random_configuration(self, rng: np.random.Generator, low: np.ndarray, high: np.ndarray,
-                             attempts: int = 1000) -> np.ndarray:
-        """Joint positions ``[arm, joint]``, uniform in ``[low, high]`` ``[joint]``, in which nothing touches.
+    def random_configuration(
+        self, rng: np.random.Generator, low: np.ndarray, high: np.ndarray, attempts: int = 1000
+    ) -> np.ndarray:
+        """Joint positions ``[arm, joint]``, uniform in ``[low, high]``, in which nothing touches.
 
         Arms that touch are drawn again until none does. Raises :class:`NoFreeConfigurationError`.
         """
         arms = self.scene.arms
         positions = rng.uniform(low, high, (arms, len(low)))
         for _ in range(attempts):
-            touching, = np.nonzero(self.poses(positions[None]).contact[0])
+            (touching,) = np.nonzero(self.poses(positions[None]).contact[0])
             if not touching.size:
                 return positions
             positions[touching] = rng.uniform(low, high, (touching.size, len(low)))
         raise NoFreeConfigurationError(
-            f'no configuration without contact in {attempts} draws: arms {touching.tolist()} touch; '
-            'put the arms further apart (spacing) or check the shapes in the robot description')
+            f'no configuration without contact in {attempts} draws: '
+            f'arms {touching.tolist()} touch; '
+            'put the arms further apart (spacing) or check the shapes in the robot description'
+        )

@@ -1,7 +1,7 @@
 """What an arm knows: its joints, its last command and every point in its own base frame.
 
-Nothing tells the arms apart, so that they can share one policy: the others' tools come in the order of the
-ring, beginning with the next arm.
+Nothing tells the arms apart, so that they can share one policy: the others' tools come in the order
+of the ring, beginning with the next arm.
 """
 
 from __future__ import annotations
@@ -40,12 +40,11 @@ class Observer:
         self._task, self._kinematics = cell.task, cell.task.kinematics
         scene, robot = cell.scene, cell.scene.robot
         arms, joints = scene.arms, len(robot.joints)
-        around = np.arange(arms)
-        self._others = (around[:, None] + around[1:]) % arms
+        ring = np.arange(arms)
+        self._others = (ring[:, None] + ring[1:]) % arms
         self._lower, self._upper = robot.lower, robot.upper
-        lower, upper = np.append(robot.lower, 0.0), np.append(robot.upper, 1.0)
         self.group = GroupInfo(
-            agents=tuple(arm_name(arm) for arm in around),
+            agents=tuple(arm_name(arm) for arm in range(arms)),
             observation={
                 'joint_positions': ArrayInfo(shape=(joints,), unit='rad'),
                 'joint_velocities': ArrayInfo(shape=(joints,), unit='rad/s'),
@@ -53,25 +52,32 @@ class Observer:
                 'tool_orientation': ArrayInfo(shape=(6,), low=-1, high=1, frame='base'),
                 'other_tools': ArrayInfo(shape=(arms - 1, 3), unit='m', frame='base'),
                 **cell.task.observation,
-                'last_command': ArrayInfo(shape=(joints + 1,), unit='rad')},
+                'last_command': ArrayInfo(shape=(joints + 1,), unit='rad'),
+            },
             action=ArrayInfo(shape=(joints + 1,), low=-1, high=1),
-            signals=('contact', 'limit_margin', *cell.task.signals, 'action_change'))
+            signals=('contact', 'limit_margin', *cell.task.signals, 'action_change'),
+        )
 
     def look(self, state: WorldState, envs: np.ndarray | slice = slice(None)) -> View:
         """Observation keys and signals of these environments."""
         positions, objects = state.joint_positions[envs], state.objects[envs]
         poses = self._kinematics.poses(positions)
-        # Zhou et al. 2019, "On the Continuity of Rotation Representations": two columns are continuous
+        # two columns of the rotation are a continuous representation (Zhou et al. 2019)
         columns = self._kinematics.scene.base_rotation.swapaxes(1, 2) @ poses.tool_rotation[..., :2]
         keys = {
-            'joint_positions': positions, 'joint_velocities': state.joint_velocities[envs],
+            'joint_positions': positions,
+            'joint_velocities': state.joint_velocities[envs],
             'tool_position': self._kinematics.to_base(poses.tool_position),
             'tool_orientation': columns.reshape(*columns.shape[:2], 6),
             'other_tools': self._kinematics.to_base(poses.tool_position[:, self._others]),
-            **self._task.observe(poses, objects)}
+            **self._task.observe(poses, objects),
+        }
         margin = np.minimum(positions - self._lower, self._upper - positions).min(axis=-1)
-        signals = {'contact': poses.contact, 'limit_margin': np.minimum(margin, FREE_MARGIN),
-                   **self._task.measure(poses, objects)}
+        signals = {
+            'contact': poses.contact,
+            'limit_margin': np.minimum(margin, FREE_MARGIN),
+            **self._task.measure(poses, objects),
+        }
         return View(_single(keys), _single(signals))
 
 

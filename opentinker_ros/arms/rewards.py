@@ -1,4 +1,4 @@
-"""Reward terms of the arms tasks. Signals are ``[..., agent]``; costs are negative, weights positive."""
+"""Reward terms of the arms tasks: costs are negative numbers with positive weights."""
 
 from __future__ import annotations
 
@@ -11,15 +11,23 @@ from opentinker.envs.rewards import Parameter, reward_term
 Signals = Mapping[str, np.ndarray]
 
 
-@reward_term('distance', needs=('distance',), weight=1.0,
-             scale=Parameter(0.1, 0.001, 10.0, 'distance at which the last stretch begins to pay', 'm'))
+@reward_term(
+    'distance',
+    needs=('distance',),
+    weight=1.0,
+    scale=Parameter(0.1, 0.001, 10.0, 'distance at which the last stretch begins to pay', 'm'),
+)
 def distance(signals: Signals, scale: float) -> np.ndarray:
     """Nearness of the tool to its target: -d + exp(-d / scale)."""
     return np.exp(-signals['distance'] / scale) - signals['distance']
 
 
-@reward_term('reached', needs=('distance',), weight=1.0,
-             radius=Parameter(0.05, 0.001, 1.0, 'distance within which the target counts as reached', 'm'))
+@reward_term(
+    'reached',
+    needs=('distance',),
+    weight=1.0,
+    radius=Parameter(0.05, 0.001, 1.0, 'distance within which the target counts as reached', 'm'),
+)
 def reached(signals: Signals, radius: float) -> np.ndarray:
     """1 while the tool is within a radius of its target."""
     return (signals['distance'] < radius).astype(np.float32)
@@ -37,8 +45,12 @@ def action_rate(signals: Signals) -> np.ndarray:
     return -signals['action_change']
 
 
-@reward_term('joint_limit', needs=('limit_margin',), weight=0.1,
-             margin=Parameter(0.1, 0.001, 3.2, 'distance to a limit below which it costs', 'rad'))
+@reward_term(
+    'joint_limit',
+    needs=('limit_margin',),
+    weight=0.1,
+    margin=Parameter(0.1, 0.001, 3.2, 'distance to a limit below which it costs', 'rad'),
+)
 def joint_limit(signals: Signals, margin: float) -> np.ndarray:
     """From 0 at a margin before the nearest joint limit to -1 at the limit."""
     return -np.clip(1 - signals['limit_margin'] / margin, 0, 1)

@@ -1,4 +1,4 @@
-"""A robot arm as its URDF describes it: the joints that move, their limits, and the link that is its tool.
+"""A robot arm as its URDF describes it: driven joints, their limits, and the tool link.
 
 The format: http://wiki.ros.org/urdf/XML/joint
 """
@@ -21,7 +21,7 @@ GRIPPER = 'suction'
 
 
 class RobotModelError(ValueError):
-    """A robot description that cannot be used: which file, which joint or link, and what is wrong."""
+    """A robot description that cannot be used: which file, joint or link, and what is wrong."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class MimicJoint:
 
 @dataclass(frozen=True)
 class RobotModel:
-    """What is needed of a URDF; ``urdf`` is its text without visuals and with absolute mesh paths."""
+    """What is needed of a URDF; ``urdf`` is its text without visuals, mesh paths absolute."""
 
     name: str
     joints: tuple[Joint, ...]
@@ -77,20 +77,24 @@ class RobotModel:
     @property
     def home(self) -> np.ndarray:
         """``[joint]`` the middle of each range, 0 for a continuous joint."""
-        return np.array([(j.lower + j.upper) / 2 if math.isfinite(j.lower) else 0.0 for j in self.joints])
+        return np.array(
+            [(j.lower + j.upper) / 2 if math.isfinite(j.lower) else 0.0 for j in self.joints]
+        )
 
     @classmethod
     def from_file(cls, path: str | Path, tool_link: str = '') -> RobotModel:
         """Read a URDF file.
 
-        ``tool_link`` names the link that reaches; by default it is the link ``tool``, else the last link of
-        the chain. Raises :class:`RobotModelError`.
+        ``tool_link`` names the link that reaches; by default it is the link ``tool``, else the last
+        link of the chain. Raises :class:`RobotModelError`.
         """
         path = Path(path)
         try:
             data = path.read_bytes()
         except OSError as error:
-            raise RobotModelError(f'cannot read the robot description {path}: {error.strerror}') from None
+            raise RobotModelError(
+                f'cannot read the robot description {path}: {error.strerror}'
+            ) from None
         return _Reader(path, data).read(tool_link)
 
 
@@ -134,40 +138,76 @@ class _Reader:
             self._fail('there is no joint to drive')
         names = [joint.name for joint in joints]
         if len(set(names)) < len(names) or GRIPPER in names:
-            self._fail(f'joint names must differ from each other and from {GRIPPER!r}: {", ".join(names)}')
+            self._fail(
+                f'joint names must differ from each other and from {GRIPPER!r}: {", ".join(names)}'
+            )
         for mimic_joint in mimics:
             if mimic_joint.leader not in names:
-                self._fail(f'joint {mimic_joint.name!r} mimics {mimic_joint.leader!r}, which is not driven')
+                self._fail(
+                    f'joint {mimic_joint.name!r} mimics {mimic_joint.leader!r}, which is not driven'
+                )
         root, tool = self._ends(elements, joints[-1].child, tool_link)
-        return RobotModel(self._root.get('name', self._path.stem), tuple(joints), tuple(mimics), root, tool,
-                          self._plain_text())
+        return RobotModel(
+            self._root.get('name', self._path.stem),
+            tuple(joints),
+            tuple(mimics),
+            root,
+            tool,
+            self._plain_text(),
+        )
 
     def _joint(self, element: ElementTree.Element, name: str, kind: str) -> Joint:
         if kind not in ('revolute', 'prismatic', 'continuous'):
-            self._fail(f'joint {name!r}: type {kind!r} cannot be driven; use revolute, prismatic or continuous')
+            self._fail(
+                f'joint {name!r}: type {kind!r} cannot be driven; '
+                'use revolute, prismatic or continuous'
+            )
         limit = element.find('limit')
         lower, upper = -math.inf, math.inf
         if kind != 'continuous':
-            if limit is None or limit.get('upper') is None and limit.get('lower') is None:
-                self._fail(f'joint {name!r} is {kind} and has no position limits; add '
-                           '<limit lower= upper= velocity= effort=>, or make it continuous')
+            if limit is None or (limit.get('upper') is None and limit.get('lower') is None):
+                self._fail(
+                    f'joint {name!r} is {kind} and has no position limits; add '
+                    '<limit lower= upper= velocity= effort=>, or make it continuous'
+                )
             lower, upper = (self._number(name, limit, key, 0.0) for key in ('lower', 'upper'))
             if not lower < upper:
                 self._fail(f'joint {name!r}: lower limit {lower} is not below upper limit {upper}')
-        velocity, effort = (self._number(name, limit, key, math.inf) for key in ('velocity', 'effort'))
+        velocity, effort = (
+            self._number(name, limit, key, math.inf) for key in ('velocity', 'effort')
+        )
         if velocity <= 0 or effort <= 0:
-            self._fail(f'joint {name!r}: velocity limit {velocity} and effort limit {effort} must be above 0')
-        return Joint(name, kind, self._link(element, 'parent'), self._link(element, 'child'),
-                     lower, upper, velocity, effort)
+            self._fail(
+                f'joint {name!r}: velocity limit {velocity} and effort limit {effort} '
+                'must be above 0'
+            )
+        return Joint(
+            name,
+            kind,
+            self._link(element, 'parent'),
+            self._link(element, 'child'),
+            lower,
+            upper,
+            velocity,
+            effort,
+        )
 
     def _mimic(self, name: str, element: ElementTree.Element) -> MimicJoint:
-        return MimicJoint(name, self._attribute(element, 'joint'),
-                          self._number(name, element, 'multiplier', 1.0), self._number(name, element, 'offset', 0.0))
+        return MimicJoint(
+            name,
+            self._attribute(element, 'joint'),
+            self._number(name, element, 'multiplier', 1.0),
+            self._number(name, element, 'offset', 0.0),
+        )
 
-    def _ends(self, elements: list[ElementTree.Element], last: str, tool_link: str) -> tuple[str, str]:
+    def _ends(
+        self, elements: list[ElementTree.Element], last: str, tool_link: str
+    ) -> tuple[str, str]:
         """The link that carries all others, and the tool link."""
         links = [self._attribute(element, 'name') for element in self._root.findall('link')]
-        child_of = {self._link(element, 'parent'): self._link(element, 'child') for element in elements}
+        child_of = {
+            self._link(element, 'parent'): self._link(element, 'child') for element in elements
+        }
         strangers = (set(child_of) | set(child_of.values())) - set(links)
         if strangers:
             self._fail(f'joints connect links that are not there: {", ".join(sorted(strangers))}')
@@ -211,7 +251,9 @@ class _Reader:
             self._fail(f'joint {joint.get("name")!r} has no <{end}>')
         return self._attribute(element, 'link')
 
-    def _number(self, joint: str, element: ElementTree.Element | None, key: str, default: float) -> float:
+    def _number(
+        self, joint: str, element: ElementTree.Element | None, key: str, default: float
+    ) -> float:
         text = None if element is None else element.get(key)
         if text is None:
             return default

@@ -1,4 +1,4 @@
-"""A cell of arms as a MuJoCo model: equal arms around a ring on one floor, and markers that nothing touches.
+"""A cell of arms as a MuJoCo model: equal arms on a ring, and markers that nothing touches.
 
 Physics and kinematics both use it, so that what is observed is what is simulated.
 """
@@ -62,7 +62,7 @@ class Scene:
         return [[prefix(arm) + column for column in columns] for arm in range(self.arms)]
 
     def qpos(self, joint_positions: np.ndarray) -> np.ndarray:
-        """Generalised positions ``[..., nq]`` of arms at ``joint_positions`` ``[..., arm, joint]``."""
+        """Generalised positions ``[..., nq]`` of joint positions ``[..., arm, joint]``."""
         qpos = np.zeros((*joint_positions.shape[:-2], self.model.nq))
         qpos[..., self.qpos_index] = joint_positions
         if self.robot.mimics:
@@ -88,7 +88,7 @@ def arm_colour(index: int, arms: int, alpha: float = 1.0) -> list[float]:
 
 
 def build_scene(robot: RobotModel, arms: int, spacing: float, objects: Sequence[str] = ()) -> Scene:
-    """Arms on a ring, ``spacing`` m from base to base and facing its centre; a marker for each object.
+    """Arms on a ring, ``spacing`` m from base to base, facing its centre, and a marker an object.
 
     Raises :class:`RobotModelError` where MuJoCo cannot use the description.
     """
@@ -102,8 +102,12 @@ def build_scene(robot: RobotModel, arms: int, spacing: float, objects: Sequence[
                 spec.add_exclude(bodyname1=prefix(arm) + first, bodyname2=prefix(arm) + second)
         for index, name in enumerate(objects):
             marker = spec.worldbody.add_body(name=name, mocap=True)
-            marker.add_geom(size=[MARKER_RADIUS, 0, 0], contype=0, conaffinity=0,
-                            rgba=arm_colour(index, len(objects), 0.45))
+            marker.add_geom(
+                size=[MARKER_RADIUS, 0, 0],
+                contype=0,
+                conaffinity=0,
+                rgba=arm_colour(index, len(objects), 0.45),
+            )
         model = spec.compile()
     except (ValueError, mujoco.FatalError) as error:
         raise RobotModelError(f'robot {robot.name!r} cannot be simulated: {error}') from None
@@ -132,20 +136,40 @@ def _empty_cell(floor: float) -> mujoco.MjSpec:
 def _add_look(spec: mujoco.MjSpec, floor: float) -> None:
     """Floor (``floor`` m to each side where drawn, endless for contacts), sky and light."""
     pale = [0.97, 0.97, 0.98]
-    spec.add_texture(name='sky', type=mujoco.mjtTexture.mjTEXTURE_SKYBOX, width=64, height=384,
-                     builtin=mujoco.mjtBuiltin.mjBUILTIN_FLAT, rgb1=pale)
-    spec.add_texture(name='tiles', type=mujoco.mjtTexture.mjTEXTURE_2D, width=512, height=512,
-                     builtin=mujoco.mjtBuiltin.mjBUILTIN_FLAT, mark=mujoco.mjtMark.mjMARK_EDGE,
-                     rgb1=[0.86, 0.87, 0.89], markrgb=[0.68, 0.7, 0.73])
+    spec.add_texture(
+        name='sky',
+        type=mujoco.mjtTexture.mjTEXTURE_SKYBOX,
+        width=64,
+        height=384,
+        builtin=mujoco.mjtBuiltin.mjBUILTIN_FLAT,
+        rgb1=pale,
+    )
+    spec.add_texture(
+        name='tiles',
+        type=mujoco.mjtTexture.mjTEXTURE_2D,
+        width=512,
+        height=512,
+        builtin=mujoco.mjtBuiltin.mjBUILTIN_FLAT,
+        mark=mujoco.mjtMark.mjMARK_EDGE,
+        rgb1=[0.86, 0.87, 0.89],
+        markrgb=[0.68, 0.7, 0.73],
+    )
     tiles = spec.add_material(name='tiles', texrepeat=[4, 4], texuniform=True)
     tiles.textures[mujoco.mjtTextureRole.mjTEXROLE_RGB] = 'tiles'
-    spec.worldbody.add_geom(name='floor', type=mujoco.mjtGeom.mjGEOM_PLANE, size=[floor, floor, 1], material='tiles')
-    spec.worldbody.add_light(pos=[0, 0, 5], dir=[0, 0, -1], type=mujoco.mjtLightType.mjLIGHT_DIRECTIONAL,
-                             castshadow=True, diffuse=[0.45, 0.45, 0.45], specular=[0.2, 0.2, 0.2])
+    spec.worldbody.add_geom(
+        name='floor', type=mujoco.mjtGeom.mjGEOM_PLANE, size=[floor, floor, 1], material='tiles'
+    )
+    spec.worldbody.add_light(
+        pos=[0, 0, 5],
+        dir=[0, 0, -1],
+        type=mujoco.mjtLightType.mjLIGHT_DIRECTIONAL,
+        castshadow=True,
+        diffuse=[0.45, 0.45, 0.45],
+        specular=[0.2, 0.2, 0.2],
+    )
     spec.visual.headlight.ambient = [0.45, 0.45, 0.45]
     spec.visual.headlight.diffuse = [0.25, 0.25, 0.25]
     spec.visual.headlight.specular = [0, 0, 0]
-    spec.visual.quality.shadowsize = 8192
 
 
 def _arm_spec(robot: RobotModel) -> mujoco.MjSpec:
@@ -163,31 +187,43 @@ def _arm_spec(robot: RobotModel) -> mujoco.MjSpec:
     return spec
 
 
-def _add_arm(spec: mujoco.MjSpec, robot: RobotModel, arm: int, arms: int, position: np.ndarray,
-             yaw: float) -> None:
+def _add_arm(
+    spec: mujoco.MjSpec, robot: RobotModel, arm: int, arms: int, position: np.ndarray, yaw: float
+) -> None:
     child = _arm_spec(robot)
     for index, body in enumerate(child.bodies):
         for geom in body.geoms:
             geom.rgba = [0.3, 0.32, 0.36, 1] if index % 2 else arm_colour(arm, arms)
     suction_body = _tool_shape(child, robot)
-    frame = spec.worldbody.add_frame(pos=position, quat=[math.cos(yaw / 2), 0, 0, math.sin(yaw / 2)])
+    frame = spec.worldbody.add_frame(
+        pos=position, quat=[math.cos(yaw / 2), 0, 0, math.sin(yaw / 2)]
+    )
     frame.attach_body(child.body(robot.root_link), prefix(arm), '')
     for joint in robot.joints:
         effort = joint.effort if math.isfinite(joint.effort) else DEFAULT_EFFORT
         name = prefix(arm) + joint.name
-        drive = spec.add_actuator(name=name, target=name, trntype=mujoco.mjtTrn.mjTRN_JOINT,
-                                  forcerange=[-effort, effort])
+        drive = spec.add_actuator(
+            name=name, target=name, trntype=mujoco.mjtTrn.mjTRN_JOINT, forcerange=[-effort, effort]
+        )
         drive.set_to_position(kp=effort / DRIVE_ERROR, kv=effort / DRIVE_ERROR * DRIVE_TIME)
-    suction = spec.add_actuator(name=prefix(arm) + GRIPPER, target=prefix(arm) + suction_body,
-                                trntype=mujoco.mjtTrn.mjTRN_BODY, ctrlrange=[0, 1])
+    suction = spec.add_actuator(
+        name=prefix(arm) + GRIPPER,
+        target=prefix(arm) + suction_body,
+        trntype=mujoco.mjtTrn.mjTRN_BODY,
+        ctrlrange=[0, 1],
+    )
     suction.set_to_adhesion(SUCTION_FORCE)
     for mimic in robot.mimics:
-        spec.add_equality(type=mujoco.mjtEq.mjEQ_JOINT, name1=prefix(arm) + mimic.name,
-                          name2=prefix(arm) + mimic.leader, data=[mimic.offset, mimic.multiplier, *[0] * 9])
+        follow = spec.add_equality(
+            type=mujoco.mjtEq.mjEQ_JOINT,
+            name1=prefix(arm) + mimic.name,
+            name2=prefix(arm) + mimic.leader,
+        )
+        follow.data[:5] = [mimic.offset, mimic.multiplier, 0, 0, 0]  # a polynomial of the leader
 
 
 def _tool_shape(spec: mujoco.MjSpec, robot: RobotModel) -> str:
-    """The link that touches what the tool link touches: itself, or the nearest one before it with a shape."""
+    """The link that touches for the tool: itself, or the nearest one before it with a shape."""
     body = spec.body(robot.tool_link)
     while not body.geoms and body.name != robot.root_link:
         body = body.parent
@@ -195,15 +231,18 @@ def _tool_shape(spec: mujoco.MjSpec, robot: RobotModel) -> str:
 
 
 def _links_that_may_touch(robot: RobotModel) -> set[tuple[str, str]]:
-    """Pairs of links whose contact means nothing: neighbours, and what touches at home by its design."""
+    """Pairs of links whose contact means nothing: neighbours, and what touches at home."""
     spec = mujoco.MjSpec()
     spec.worldbody.add_frame().attach_body(_arm_spec(robot).body(robot.root_link), prefix(0), '')
     compiled = spec.compile()
     names = [compiled.body(index).name.removeprefix(prefix(0)) for index in range(compiled.nbody)]
     welded = compiled.body_weldid
     fixed = [index for index in range(1, compiled.nbody) if welded[index] == 0]
-    first = [index for index in range(1, compiled.nbody)
-             if welded[index] and welded[compiled.body_parentid[index]] == 0]
+    first = [
+        index
+        for index in range(1, compiled.nbody)
+        if welded[index] and welded[compiled.body_parentid[index]] == 0
+    ]
     pairs = {(names[base], names[link]) for base in fixed for link in first}
     data = mujoco.MjData(compiled)
     for joint, position in zip(robot.joints, robot.home, strict=True):
@@ -213,8 +252,13 @@ def _links_that_may_touch(robot: RobotModel) -> set[tuple[str, str]]:
     return pairs | {(names[one], names[other]) for one, other in touching}
 
 
-def _locate(model: mujoco.MjModel, robot: RobotModel, positions: np.ndarray, yaws: np.ndarray,
-            objects: tuple[str, ...]) -> Scene:
+def _locate(
+    model: mujoco.MjModel,
+    robot: RobotModel,
+    positions: np.ndarray,
+    yaws: np.ndarray,
+    objects: tuple[str, ...],
+) -> Scene:
     arms = range(len(positions))
     rotation = np.zeros((len(yaws), 3, 3))
     rotation[:, 0, 0] = rotation[:, 1, 1] = np.cos(yaws)
@@ -235,8 +279,17 @@ def _locate(model: mujoco.MjModel, robot: RobotModel, positions: np.ndarray, yaw
             if model.body(body).name.startswith(prefix(arm)):
                 arm_of_body[body] = arm
     return Scene(
-        model, robot, positions, rotation, objects,
-        qpos_index=addresses(names, model.jnt_qposadr), qvel_index=addresses(names, model.jnt_dofadr),
-        mimic_index=np.stack([addresses(group, model.jnt_qposadr) for group in (followers, leaders)]),
-        first_body=bodies(robot.joints[0].child), tool_body=bodies(robot.tool_link),
-        arm_of_geom=arm_of_body[model.geom_bodyid])
+        model,
+        robot,
+        positions,
+        rotation,
+        objects,
+        qpos_index=addresses(names, model.jnt_qposadr),
+        qvel_index=addresses(names, model.jnt_dofadr),
+        mimic_index=np.stack(
+            [addresses(group, model.jnt_qposadr) for group in (followers, leaders)]
+        ),
+        first_body=bodies(robot.joints[0].child),
+        tool_body=bodies(robot.tool_link),
+        arm_of_geom=arm_of_body[model.geom_bodyid],
+    )

@@ -14,8 +14,8 @@ from opentinker_ros.worlds.world import Start, World, WorldError, WorldState
 class MujocoWorld(World):
     """Independent copies of one scene.
 
-    The same resets and commands give the same states bit for bit, whatever the number of ``threads`` (MuJoCo
-    steps without Python's global lock) and of other copies.
+    The same resets and commands give the same states bit for bit, whatever the number of
+    ``threads`` (MuJoCo steps without Python's global lock) and of other copies.
     """
 
     def __init__(self, scene: Scene, num_envs: int, threads: int = 1) -> None:
@@ -47,7 +47,9 @@ class MujocoWorld(World):
 
     def command(self, targets: np.ndarray) -> None:
         """Set the drives."""
-        for (_, _, ctrl), values in zip(self._views, targets.reshape(self.num_envs, -1), strict=True):
+        for (_, _, ctrl), values in zip(
+            self._views, targets.reshape(self.num_envs, -1), strict=True
+        ):
             ctrl[:] = values
         self._grippers[:] = targets[..., -1]
 
@@ -65,16 +67,22 @@ class MujocoWorld(World):
             mujoco.mj_step(self._scene.model, data, steps)
 
     def read(self) -> WorldState:
-        """Joints, grippers and objects. Raises :class:`WorldError` for a simulation that diverged."""
+        """Joints, grippers, objects. Raises :class:`WorldError` for a simulation that diverged."""
         for env, (qpos, qvel, _) in enumerate(self._views):
             self._qpos[env], self._qvel[env] = qpos, qvel
         if not (np.isfinite(self._qpos).all() and np.isfinite(self._qvel).all()):
-            env = int(np.argmin(np.isfinite(self._qpos).all(axis=1) & np.isfinite(self._qvel).all(axis=1)))
+            env = int(
+                np.argmin(np.isfinite(self._qpos).all(axis=1) & np.isfinite(self._qvel).all(axis=1))
+            )
             raise WorldError(f'the simulation of environment {env} diverged; reset it')
         time = self._steps * self._scene.model.opt.timestep
         return WorldState(
-            np.full(self.num_envs, time), self._qpos[:, self._scene.qpos_index],
-            self._qvel[:, self._scene.qvel_index], self._grippers.copy(), self._objects.copy())
+            np.full(self.num_envs, time),
+            self._qpos[:, self._scene.qpos_index],
+            self._qvel[:, self._scene.qvel_index],
+            self._grippers.copy(),
+            self._objects.copy(),
+        )
 
     def close(self) -> None:
         """Stop the threads."""

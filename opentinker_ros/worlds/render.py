@@ -29,19 +29,29 @@ def _context(width: int, height: int) -> Any:
             return context
         except Exception as error:  # each back end and driver raises its own
             errors.append(f'{backend}: {error}')
-    raise RenderError('cannot draw without a display; install libegl1 and libgl1-mesa-dri, or libosmesa6 '
-                      f'({"; ".join(errors)})')
+    raise RenderError(
+        'cannot draw without a display; install libegl1 and libgl1-mesa-dri, or libosmesa6 '
+        f'({"; ".join(errors)})'
+    )
 
 
 class Renderer:
     """Draws one simulation at a time; keep it, since to make one takes longer than many pictures.
 
-    ``azimuth`` and ``elevation`` are in degrees, ``distance`` in m from the middle of the ring. Raises
-    :class:`RenderError`.
+    ``azimuth`` and ``elevation`` are in degrees, ``distance`` in m from the middle of the ring.
+    Raises :class:`RenderError`.
     """
 
-    def __init__(self, scene: Scene, width: int = 640, height: int = 480, *, azimuth: float = 135.0,
-                 elevation: float = -28.0, distance: float = 3.0) -> None:
+    def __init__(
+        self,
+        scene: Scene,
+        width: int = 640,
+        height: int = 480,
+        *,
+        azimuth: float = 135.0,
+        elevation: float = -28.0,
+        distance: float = 3.0,
+    ) -> None:
         model = scene.model
         model.vis.global_.offwidth, model.vis.global_.offheight = width, height
         self._context = _context(width, height)
@@ -51,7 +61,11 @@ class Renderer:
         self._option = mujoco.MjvOption()
         self._camera = mujoco.MjvCamera()
         self._camera.lookat = [0, 0, 0.2]
-        self._camera.azimuth, self._camera.elevation, self._camera.distance = azimuth, elevation, distance
+        self._camera.azimuth, self._camera.elevation, self._camera.distance = (
+            azimuth,
+            elevation,
+            distance,
+        )
         self._draw = mujoco.MjrContext(model, mujoco.mjtFontScale.mjFONTSCALE_100)
         mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN, self._draw)
 
@@ -59,8 +73,15 @@ class Renderer:
         """The cell as an image ``[height, width, 3]`` uint8."""
         self._context.make_current()
         mujoco.mj_forward(self._model, data)
-        mujoco.mjv_updateScene(self._model, data, self._option, None, self._camera, mujoco.mjtCatBit.mjCAT_ALL,
-                               self._scene)
+        mujoco.mjv_updateScene(
+            self._model,
+            data,
+            self._option,
+            None,
+            self._camera,
+            mujoco.mjtCatBit.mjCAT_ALL,
+            self._scene,
+        )
         mujoco.mjr_render(self._view, self._scene, self._draw)
         image = np.empty((self._view.height, self._view.width, 3), np.uint8)
         mujoco.mjr_readPixels(image, None, self._view, self._draw)

@@ -1,4 +1,4 @@
-"""Reach: every arm brings its tool to a target of its own, in a workspace shared with its neighbours."""
+"""Reach: every arm brings its tool to a target of its own, in a shared workspace."""
 
 from __future__ import annotations
 
@@ -20,10 +20,12 @@ START_SPREAD = 0.2
 
 @registry.register(KIND, 'reach')
 class Reach(Task):
-    """Targets come from the whole workspace, and the arms can all be at theirs at once without touching."""
+    """Targets come from the whole workspace; all arms can be at theirs at once without contact."""
 
-    observation: ClassVar = {'target': ArrayInfo(shape=(3,), unit='m', frame='base'),
-                             'target_error': ArrayInfo(shape=(3, 3), unit='m', frame='base, first link, tool')}
+    observation: ClassVar = {
+        'target': ArrayInfo(shape=(3,), unit='m', frame='base'),
+        'target_error': ArrayInfo(shape=(3, 3), unit='m', frame='base, first link, tool'),
+    }
     signals: ClassVar = ('distance',)
     reward_terms: ClassVar = ['distance', 'reached', 'collision', 'action_rate', 'joint_limit']
     hold_steps: ClassVar = 10
@@ -58,14 +60,17 @@ class Reach(Task):
     def observe(self, poses: Poses, objects: np.ndarray) -> dict[str, np.ndarray]:
         """The target, and the way from tool to target in three frames.
 
-        The first link turns with the arm and the tool frame with the tool: in these frames a joint's effect
-        on the way depends on fewer joints, which makes reaching several times quicker to learn.
+        The first link turns with the arm and the tool frame with the tool: in these frames a
+        joint's effect on the way depends on fewer joints, which makes reaching several times
+        quicker to learn.
         """
         way = objects[..., :3] - poses.tool_position
         base = np.broadcast_to(self.kinematics.scene.base_rotation, poses.tool_rotation.shape)
         frames = np.stack([base, poses.first_rotation, poses.tool_rotation], axis=2)
-        return {'target': self.kinematics.to_base(objects[..., :3]),
-                'target_error': np.einsum('eai,eafij->eafj', way, frames)}
+        return {
+            'target': self.kinematics.to_base(objects[..., :3]),
+            'target_error': np.einsum('eai,eafij->eafj', way, frames),
+        }
 
     def measure(self, poses: Poses, objects: np.ndarray) -> dict[str, np.ndarray]:
         """Distance from tool to target, m."""
@@ -73,4 +78,4 @@ class Reach(Task):
 
     def achieved(self, signals: dict[str, np.ndarray]) -> np.ndarray:
         """Every tool is within 5 cm of its target."""
-        return (signals['distance'] < SUCCESS_RADIUS).all(axis=1)
+        return np.all(signals['distance'] < SUCCESS_RADIUS, axis=1)

@@ -1,4 +1,4 @@
-"""What arms are to do: where an episode starts, what is observed and measured of it, when it is achieved."""
+"""What arms are to do: how an episode starts, what is measured, and when it is achieved."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Task(ABC):
     reward_terms: ClassVar[list[str]]
     """Terms that a job starts with."""
     hold_steps: ClassVar[int]
-    """Consecutive steps for which the goal must hold: then the episode is a success, whatever follows."""
+    """Consecutive steps for which the goal must hold: then the episode is a success for good."""
 
     def __init__(self, kinematics: Kinematics) -> None:
         self.kinematics = kinematics
@@ -40,7 +40,7 @@ class Task(ABC):
 
     @abstractmethod
     def observe(self, poses: Poses, objects: np.ndarray) -> dict[str, np.ndarray]:
-        """The observation keys ``[env, arm, ...]``; ``objects`` is ``[env, object, 7]`` in the world frame."""
+        """The keys ``[env, arm, ...]``; ``objects`` is ``[env, object, 7]`` in the world frame."""
 
     @abstractmethod
     def measure(self, poses: Poses, objects: np.ndarray) -> dict[str, np.ndarray]:

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from opentinker_ros.arms.cell import ArmsSettings, make_cell
 from opentinker_ros.arms.kinematics import Kinematics, NoFreeConfigurationError
 from opentinker_ros.arms.robot_model import RobotModel
 from opentinker_ros.arms.scene import build_scene
@@ -35,12 +36,11 @@ def test_points_in_base_frames_look_alike_to_arms_in_the_same_pose(two_arms):
     np.testing.assert_allclose(others[0, 0, 0, 0], 0.8 - own[0, 0, 0], atol=1e-12)
 
 
-def test_contact_marks_the_arms_that_touch_and_no_other(two_arms):
-    apart, touching = np.zeros((2, 2)), np.array([[0.9273, -0.9273], [0.9273, -0.9273]])
-    # elbows at height 0.5 + 0.18 and 0.24 m ahead; links lean to x = +-0.16
-    lean = np.array([[np.pi / 2, 0], [np.pi / 2, 0]])
-    assert two_arms.poses(np.stack([apart, touching])).contact.tolist() == [[False, False]] * 2
-    assert two_arms.poses(lean[None]).contact.tolist() == [[False, False]]
+def test_contact_marks_arms_whose_elbows_meet(write_urdf):
+    kinematics = Kinematics(build_scene(RobotModel.from_file(write_urdf()), 2, 0.6))
+    upright, level = [0.0, 0.0], [np.pi / 2, -1.5]
+    contact = kinematics.poses(np.array([[level, level], [upright, level]])).contact
+    assert contact.tolist() == [[True, True], [False, False]]
 
 
 def test_a_tool_in_the_floor_is_a_contact(write_urdf):
@@ -54,6 +54,12 @@ def test_a_tool_in_the_floor_is_a_contact(write_urdf):
     assert kinematics.poses(down).contact.tolist() == [[False, True]]
 
 
+@pytest.mark.parametrize('arms', [1, 2, 3, 4, 20])
+def test_the_arms_that_come_along_do_not_touch_at_home(arms):
+    cell = make_cell(ArmsSettings(arms=arms))
+    assert not cell.task.kinematics.poses(cell.home().joint_positions).contact.any()
+
+
 def test_random_configurations_touch_nothing_and_stay_in_range(two_arms):
     rng = np.random.default_rng(0)
     low, high = np.array([-1.0, -2.0]), np.array([2.0, 2.0])
@@ -65,5 +71,9 @@ def test_random_configurations_touch_nothing_and_stay_in_range(two_arms):
 
 def test_arms_that_cannot_be_placed_are_named(write_urdf):
     kinematics = Kinematics(build_scene(RobotModel.from_file(write_urdf()), 2, 0.01))
-    with pytest.raises(NoFreeConfigurationError, match=r'arms \[0, 1\] touch; put the arms further apart'):
-        kinematics.random_configuration(np.random.default_rng(0), np.zeros(2), np.zeros(2), attempts=5)
+    with pytest.raises(
+        NoFreeConfigurationError, match=r'arms \[0, 1\] touch; put the arms further apart'
+    ):
+        kinematics.random_configuration(
+            np.random.default_rng(0), np.zeros(2), np.zeros(2), attempts=5
+        )

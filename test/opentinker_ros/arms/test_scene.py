@@ -60,8 +60,12 @@ def test_markers_do_not_collide(robot):
 
 def test_a_mimic_joint_follows_its_leader(write_urdf):
     path = write_urdf()
-    path.write_text(path.read_text().replace(
-        '<origin xyz="0 0 0.3"/>', '<origin xyz="0 0 0.3"/><mimic joint="lift" multiplier="-2" offset="0.1"/>'))
+    path.write_text(
+        path.read_text().replace(
+            '<origin xyz="0 0 0.3"/>',
+            '<origin xyz="0 0 0.3"/><mimic joint="lift" multiplier="-2" offset="0.1"/>',
+        )
+    )
     scene = build_scene(RobotModel.from_file(path), 1, 1.0)
     data = mujoco.MjData(scene.model)
     data.qpos = scene.qpos(np.array([[0.2]]))
@@ -77,7 +81,9 @@ def test_a_robot_with_meshes_is_simulated(write_urdf, tmp_path):
     triangles = b''.join(b'\0' * 12 + face.tobytes() + b'\0\0' for face in faces)
     (tmp_path / 'part.stl').write_bytes(b'\0' * 80 + struct.pack('<I', 4) + triangles)
     path = write_urdf()
-    path.write_text(path.read_text().replace('<sphere radius="0.02"/>', '<mesh filename="part.stl"/>'))
+    path.write_text(
+        path.read_text().replace('<sphere radius="0.02"/>', '<mesh filename="part.stl"/>')
+    )
     scene = build_scene(RobotModel.from_file(path), 2, 1.0)
     assert scene.model.geom('floor').id >= 0
     assert (scene.model.geom_type == mujoco.mjtGeom.mjGEOM_MESH).sum() == 6
@@ -86,6 +92,8 @@ def test_a_robot_with_meshes_is_simulated(write_urdf, tmp_path):
 
 def test_a_missing_mesh_is_named(write_urdf):
     path = write_urdf()
-    path.write_text(path.read_text().replace('<sphere radius="0.02"/>', '<mesh filename="gone.stl"/>', 1))
+    path.write_text(
+        path.read_text().replace('<sphere radius="0.02"/>', '<mesh filename="gone.stl"/>', 1)
+    )
     with pytest.raises(RobotModelError, match=r"'small' cannot be simulated: .*gone\.stl"):
         build_scene(RobotModel.from_file(path), 1, 1.0)

@@ -8,6 +8,7 @@ from launch.actions import IncludeLaunchDescription
 from launch.launch_description_sources import PythonLaunchDescriptionSource
 from launch_pytest.actions import ReadyToTest
 from lifecycle_msgs.srv import GetState
+from rclpy.node import Node
 from opentinker_ros.msg import Transition
 
 from launch import LaunchDescription
@@ -36,24 +37,20 @@ def training_job(domain, tmp_path, monkeypatch):
 
 @pytest.mark.launch(fixture=simulated_cell)
 def test_sim_launch_brings_up_an_active_cell_that_steps(graph):
-    steps = watch_transitions(graph)
-    graph.until(lambda: steps and steps[-1] > 20, deadline=60)
+    transitions = watch_transitions(graph)
+    graph.until(lambda: transitions and transitions[-1].step > 20, deadline=60)
     state = graph.call(GetState, 'arms_env/get_state', GetState.Request())
     assert state.current_state.label == 'active'
 
 
 @pytest.mark.launch(fixture=training_job)
 def test_train_launch_brings_policy_versions_of_the_learner_into_the_graph(graph):
-    versions = []
-    graph.nodes[0].create_subscription(
-        Transition, 'transitions', lambda m: versions.append(m.policy_version), 10
-    )
-    graph.until(lambda: versions and versions[-1] >= 2, deadline=90)
+    transitions = watch_transitions(graph)
+    graph.until(lambda: transitions and transitions[-1].policy_version >= 2, deadline=90)
 
 
 def watch_transitions(graph):
-    steps = []
-    graph.nodes[0].create_subscription(
-        Transition, 'transitions', lambda m: steps.append(m.step), 10
-    )
-    return steps
+    transitions = []
+    watcher = graph.add(Node('watcher'))
+    watcher.create_subscription(Transition, 'transitions', transitions.append, 10)
+    return transitions

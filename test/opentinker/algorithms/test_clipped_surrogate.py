@@ -1,0 +1,141 @@
+import numpy as np
+import pytest
+import torch
+
+from opentinker.algorithms.algorithm import Rollout
+from opentinker.algorithms.clipped_surrogate import (
+    ClippedSurrogate,
+    clipped_loss,
+    explained_variance,
+    normalized,
+)
+from opentinker.envs.descriptor import ArrayInfo, EnvDescriptor, GroupInfo
+from opentinker.policies.actor_critic import actor_critic
+
+INFO = GroupInfo(
+    agents=('a',), observation={'x': ArrayInfo(shape=(3,))}, action=ArrayInfo(shape=(2,))
+)
+DESCRIPTOR = EnvDescriptor(name='small', groups={'arm': INFO}, control_period=0.1)
+
+
+def attached(**settings):
+    policy = actor_critic(DESCRIPTOR, 'arm', hidden=[8], **settings.pop('policy', {}))
+    optimizer = ClippedSurrogate(**settings)
+    optimizer.attach(policy)
+    return policy, optimizer
+
+
+def rollout(policy, rows, **changes):
+    random = np.random.default_rng(0)
+    observation = random.normal(size=(rows, 3)).astype(np.float32)
+    output = policy.get_action({'x': observation})
+    values = {
+        'observation': observation,
+        'action': output.action,
+        'log_prob': output.log_prob,
+        'advantage': random.normal(size=rows).astype(np.float32),
+        'value_target': random.normal(size=rows).astype(np.float32),
+    }
+    return Rollout(**{k: torch.as_tensor(v) for k, v in {**values, **changes}.items()})
+
+
+def optimize(optimizer, data, transitions=0, seed=0):
+    return optimizer.optimize(data, transitions, torch.Generator().manual_seed(seed))
+
+
+def test_the_loss_is_the_worse_of_the_plain_and_the_clipped_ratio():
+    ratio = torch.tensor([1.5, 1.5, 0.5, 0.5, 1.1])
+    advantage = torch.tensor([1.0, -1.0, 1.0, -1.0, 2.0])
+    loss, clipped = clipped_loss(ratio.log(), advantage, clip=0.2)
+    np.testing.assert_allclose(loss, -np.mean([1.2, -1.5, 0.5, -0.8, 2.2]), rtol=1e-6)
+    np.testing.assert_allclose(clipped, 4 / 5)
+
+
+def test_one_advantage_alone_becomes_zero_and_not_nan():
+    assert normalized(torch.tensor([7.0])) == 0
+    np.testing.assert_allclose(normalized(torch.tensor([1.0, 3.0])), [-1, 1], rtol=1e-6)
+
+
+def test_one_sample_trains_without_nan():
+    policy, optimizer = attached(epochs=2)
+    metrics = optimize(optimizer, rollout(policy, 1))
+    assert np.isfinite(list(metrics.values())).all()
+    assert all(torch.isfinite(tensor).all() for tensor in policy.parameters())
+
+
+def test_actions_of_positive_advantage_become_likelier():
+    policy, optimizer = attached(learning_rate=1e-2)
+    data = rollout(policy, 64)
+    optimize(optimizer, data)
+    gain = policy.evaluate(data.observation, data.action)[0] - data.log_prob
+    assert gain[data.advantage > 0].mean() > gain[data.advantage < 0].mean() + 0.05
+
+
+@pytest.mark.parametrize(
+    ('rows', 'sizes'), [(10, [4, 3, 3]), (8, [4, 4]), (9, [3, 3, 3]), (3, [3]), (1, [1])]
+)
+def test_no_short_last_minibatch_weighs_as_much_as_a_whole_one(rows, sizes, monkeypatch):
+    policy, optimizer = attached(epochs=1, minibatch_size=4)
+    data = rollout(policy, rows)
+    seen = []
+    evaluate = policy.evaluate
+
+    def spy(observation, action):
+        seen.append(observation)
+        return evaluate(observation, action)
+
+    monkeypatch.setattr(policy, 'evaluate', spy)
+    optimize(optimizer, data)
+    assert [len(each) for each in seen] == sizes
+    # every row once
+    np.testing.assert_array_equal(
+        np.sort(torch.cat(seen)[:, 0]), np.sort(data.observation[:, 0].numpy())
+    )
+
+
+def test_a_gradient_that_is_not_finite_changes_nothing_and_is_counted():
+    policy, optimizer = attached(epochs=2)
+    before = [tensor.clone() for tensor in policy.parameters()]
+    broken = rollout(policy, 4, value_target=np.array([0, np.inf, 0, 0], np.float32))
+    assert optimize(optimizer, broken)['skipped_steps'] == 1
+    for tensor, old in zip(policy.parameters(), before, strict=True):
+        assert torch.equal(tensor, old)
+    assert optimize(optimizer, rollout(policy, 4))['skipped_steps'] == 0
+
+
+def test_the_learning_rate_falls_on_a_line_and_stays():
+    policy, optimizer = attached(
+        learning_rate=1e-2, final_learning_rate=2e-3, total_transitions=1000, epochs=1
+    )
+    rates = [
+        optimize(optimizer, rollout(policy, 4), transitions)['learning_rate']
+        for transitions in (0, 500, 1000, 5000)
+    ]
+    np.testing.assert_allclose(rates, [1e-2, 6e-3, 2e-3, 2e-3])
+
+
+def test_the_action_noise_stays_above_its_bound():
+    policy, optimizer = attached(
+        policy={'min_std': 0.4, 'std': 0.41}, entropy_coefficient=-1.0, learning_rate=0.1
+    )
+    std = optimize(optimizer, rollout(policy, 64))['std']
+    np.testing.assert_allclose(std, 0.4, rtol=1e-5)
+
+
+def test_a_seed_makes_training_repeatable():
+    results = []
+    for seed in (0, 0, 1):
+        policy, optimizer = attached(minibatch_size=8)
+        optimize(optimizer, rollout(policy, 64), seed=seed)
+        results.append(policy.actor[0].weight.detach())
+    assert torch.equal(results[0], results[1])
+    assert not torch.equal(results[0], results[2])
+
+
+def test_explained_variance_is_one_for_a_perfect_critic_and_zero_for_a_constant_one():
+    policy, _ = attached()
+    targets = np.array([1, 2, 3, 4], np.float32)
+    perfect = rollout(policy, 4, value_target=targets, advantage=np.zeros(4, np.float32))
+    constant = rollout(policy, 4, value_target=targets, advantage=targets - 9)
+    same = rollout(policy, 4, value_target=np.ones(4, np.float32))
+    assert [explained_variance(each) for each in (perfect, constant, same)] == [1, 0, 0]

@@ -1,0 +1,88 @@
+import logging
+
+import pytest
+
+from opentinker import plugin, registry
+from opentinker.registry import AlreadyRegisteredError, UnknownNameError
+
+
+@pytest.fixture(autouse=True)
+def own_registry(monkeypatch):
+    """Tests see an empty registry without plug-ins, and leave none of their names behind."""
+    monkeypatch.setattr(registry, '_implementations', {})
+    monkeypatch.setattr(registry, '_state', {'plugins loaded': True})
+
+
+class EntryPoint:
+    value = 'somewhere:register'
+
+    def __init__(self, name, loaded):
+        self.name = name
+        self._loaded = loaded
+
+    def load(self):
+        if isinstance(self._loaded, Exception):
+            raise self._loaded
+        return self._loaded
+
+
+def offer(monkeypatch, *points):
+    """Let these entry points be what is installed."""
+    monkeypatch.setattr(registry, '_state', {'plugins loaded': False})
+    monkeypatch.setattr(registry.metadata, 'entry_points', lambda group: points)
+
+
+def test_what_was_registered_is_found_by_name():
+    implementation = registry.register('fruit', 'apple')(object())
+    assert registry.get('fruit', 'apple') is implementation
+    assert registry.names('fruit') == ['apple']
+    assert registry.kinds() == ['fruit']
+
+
+def test_an_unknown_name_lists_the_known_ones():
+    for name in ('pear', 'apple'):
+        registry.register('fruit', name)(object())
+    with pytest.raises(UnknownNameError, match="unknown fruit 'plum'; known: apple, pear"):
+        registry.get('fruit', 'plum')
+    with pytest.raises(UnknownNameError, match="unknown tree 'oak'; known: none"):
+        registry.get('tree', 'oak')
+
+
+def test_a_second_registration_is_refused_unless_it_says_override():
+    first, second = object(), object()
+    registry.register('fruit', 'apple')(first)
+    registry.register('fruit', 'apple')(first)
+    with pytest.raises(AlreadyRegisteredError, match='override=True'):
+        registry.register('fruit', 'apple')(second)
+    assert registry.get('fruit', 'apple') is first
+    registry.register('fruit', 'apple', override=True)(second)
+    assert registry.get('fruit', 'apple') is second
+
+
+def test_installed_plugins_are_loaded_once(monkeypatch):
+    calls = []
+    offer(monkeypatch, EntryPoint('fruits', lambda: calls.append('loaded')))
+    registry.names('fruit')
+    registry.names('fruit')
+    assert calls == ['loaded']
+
+
+def test_a_plugin_that_fails_is_named_and_does_not_stop_the_others(monkeypatch, caplog):
+    def register():
+        registry.register('fruit', 'apple')('an apple')
+
+    offer(monkeypatch, EntryPoint('broken', ImportError('no x')), EntryPoint('good', register))
+    with caplog.at_level(logging.ERROR):
+        assert registry.get('fruit', 'apple') == 'an apple'
+    assert 'plug-in broken' in caplog.text
+    assert 'ImportError: no x' in caplog.text
+
+
+def test_the_core_is_a_plugin_that_registers_its_parts(monkeypatch):
+    monkeypatch.undo()
+    plugin.register()
+    for kind, name in {
+        'policy': 'actor_critic', 'algorithm': 'ppo', 'sampler': 'on_policy', 'estimator': 'gae',
+        'optimizer': 'clipped_surrogate', 'bus': 'zmq',
+    }.items():  # fmt: skip
+        assert name in registry.names(kind)
