@@ -1,4 +1,4 @@
-"""World steps of the arms environment a second of processor time, beside MuJoCo alone on the same motion.
+"""World steps of the arms environment a second of processor time, beside MuJoCo on the same motion.
 
 MuJoCo alone gets the starts and the gated commands of the environment's run and does nothing but
 ``mj_step``: the ratio is what commands, observations, rewards, collision checks and resets leave of

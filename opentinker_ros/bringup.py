@@ -7,7 +7,7 @@ launch_ros actions.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -51,6 +51,13 @@ class HostSpec:
 
     name: str
     nodes: tuple[str, ...]
+    plugins: tuple[str, ...] = ()
+    """Modules to import first."""
+
+    @property
+    def arguments(self) -> list[str]:
+        """Of executable ``host``."""
+        return [*self.nodes, *(word for name in self.plugins for word in ('--import', name))]
 
 
 @dataclass(frozen=True)
@@ -72,18 +79,25 @@ class GraphSpec:
 
 
 def graph(
-    arms: ArmsSettings, settings: GraphSettings, *, seed: int = 0, run: str = '', policy: str = ''
+    arms: ArmsSettings,
+    settings: GraphSettings,
+    *,
+    seed: int = 0,
+    run: str = '',
+    policy: str = '',
+    plugins: Sequence[str] = (),
 ) -> GraphSpec:
     """The graph of a cell of arms.
 
     ``run`` is the run directory of a training job (without one there is no bridge); ``policy`` is
-    the JSON description of a policy to start with.
+    the JSON description of a policy to start with; ``plugins`` are modules that each process
+    imports first.
     """
-    hosts = tuple(HostSpec(name, tuple(nodes)) for name, nodes in settings.processes.items())
-    if not run:
-        hosts = tuple(
-            HostSpec(host.name, tuple(n for n in host.nodes if n != 'zmq_bridge')) for host in hosts
-        )
+    absent = '' if run else 'zmq_bridge'
+    hosts = tuple(
+        HostSpec(name, tuple(node for node in nodes if node != absent), tuple(plugins))
+        for name, nodes in settings.processes.items()
+    )
     present = [node for host in hosts for node in host.nodes]
     cell = arms.model_dump()
     control = {'lockstep': settings.lockstep, 'per_arm_topics': settings.per_arm_topics}
@@ -118,6 +132,7 @@ def graph_of_job(config: JobConfig, run_directory: Path) -> GraphSpec:
         checked('graph', GraphSettings, settings),
         seed=config.seed,
         run=str(run_directory),
+        plugins=config.plugins,
     )
 
 
@@ -135,7 +150,7 @@ def host_command(spec: GraphSpec, host: HostSpec, parameters: Path) -> list[str]
         sys.executable,
         '-m',
         'opentinker_ros.nodes.host',
-        *host.nodes,
+        *host.arguments,
         '--ros-args',
         '--params-file',
         str(parameters),

@@ -1,5 +1,4 @@
-"""The graph of :mod:`opentinker_ros.bringup` as launch_ros actions, for the files in ``launch/``.
-"""
+"""The graph of :mod:`opentinker_ros.bringup` as launch_ros actions, for the files in ``launch/``."""
 
 from __future__ import annotations
 
@@ -30,7 +29,7 @@ def node_actions(spec: GraphSpec, parameters: Path | None = None) -> list[Action
             package='opentinker_ros',
             executable='host',
             namespace=spec.namespace,
-            arguments=list(host.nodes),
+            arguments=host.arguments,
             parameters=[str(parameters)],
             output='screen',
             on_exit=_shutdown(host.name),

@@ -36,6 +36,8 @@ from opentinker_ros.srv import Reset
 from opentinker_ros.worlds.ros import POSITION, TRAJECTORY, RosWorld, RosWorldSettings
 
 _ENV = np.array([0])
+_START_GRACE_S = 5.0
+"""The others may still be starting: nothing is wrong yet."""
 
 
 class Phase(Enum):
@@ -268,10 +270,12 @@ class ArmsEnvNode(LifecycleNode):
         """End an episode that is stuck, say what is missing, and try again."""
         if self._phase is Phase.IDLE:
             return
-        if (self._steady.now() - self._since).nanoseconds * 1e-9 < self._deadline:
+        seconds = (self._steady.now() - self._since).nanoseconds * 1e-9
+        if seconds < self._deadline:
             self._diagnostics.clear()
             return
-        self._diagnostics.fault(self._what_is_missing())
+        if self._step or seconds > _START_GRACE_S:
+            self._diagnostics.fault(self._what_is_missing())
         if self._phase is Phase.ACTING and self._episode_step == 0:
             self._observation_publisher.publish(self._published)  # for policies that came later
             return

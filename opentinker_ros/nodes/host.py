@@ -1,11 +1,13 @@
 """Run one or several nodes in this process: ``host sim arms_env zmq_bridge --ros-args …``.
 
+``--import MODULE`` (repeatable) imports a Python module first, which registers what parameters name.
 On SIGINT and SIGTERM active lifecycle nodes are deactivated first, which holds the arms, and the
 process exits with 0.
 """
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import os
 import signal
@@ -77,11 +79,16 @@ def _hold(nodes: Sequence[Node], executor: Executor) -> None:
 
 def main() -> None:
     """Entry point of executable ``host``."""
-    names = remove_ros_args(sys.argv)[1:]
-    if not names or set(names) & {'-h', '--help'}:
-        print(f'{__doc__}\nnodes: {", ".join([*_BUILT_IN, *registry.names(KIND)])}')
-        sys.exit(0 if names else 2)
-    sys.exit(run(names))
+    parser = argparse.ArgumentParser(
+        'host', description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    nodes = ', '.join([*_BUILT_IN, *registry.names(KIND)])
+    parser.add_argument('nodes', nargs='+', metavar='NODE', help=f'one of {nodes}')
+    parser.add_argument('--import', dest='modules', action='append', default=[], metavar='MODULE')
+    options = parser.parse_args(remove_ros_args(sys.argv)[1:])
+    for module in options.modules:
+        importlib.import_module(module)
+    sys.exit(run(options.nodes))
 
 
 if __name__ == '__main__':
