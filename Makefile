@@ -32,7 +32,7 @@ test-all: $(VENV)/.installed ## Run all tests
 	@$(BIN)/python -m pytest
 
 lint: $(VENV)/.installed ## Check style, types and which module imports which
-	@echo '== ruff'; $(BIN)/ruff check --quiet .
+	@echo '== ruff'; $(BIN)/ruff check --quiet . && $(BIN)/ruff format --quiet --check .
 	@echo '== mypy'; $(BIN)/mypy
 	@echo '== import-linter'; $(BIN)/lint-imports --no-logo
 

@@ -83,9 +83,7 @@ REPLIES = {
 
 
 def bare(role: str, arms: int, events: bool) -> None:
-    """One process of the bare chain. arms_env begins, begins again when stuck, and prints its steps
-    each second.
-    """
+    """One process of the bare chain; arms_env begins it, and prints its steps each second."""
     messages = bare_messages(arms)
     rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
     node = Node(f'bare_{role}')

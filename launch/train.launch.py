@@ -1,6 +1,4 @@
-"""A training job around a ROS 2 graph: learner, in-process samplers and nodes, from one config
-file.
-"""
+"""A training job with a ROS 2 graph: learner, samplers and nodes, from one config file."""
 
 from launch.actions import DeclareLaunchArgument, OpaqueFunction
 from launch.substitutions import LaunchConfiguration

@@ -70,9 +70,7 @@ def kinds() -> list[str]:
 
 
 def load_plugins() -> None:
-    """Load the entry points once; a plug-in that fails is named in the log and does not stop the
-    rest.
-    """
+    """Load the entry points once; one that fails is named in the log and stops nothing else."""
     if _state['plugins loaded']:
         return
     _state['plugins loaded'] = True

@@ -51,9 +51,7 @@ def step_dimension(step: int, size: int) -> MultiArrayDimension:
 
 
 def labelled_step(dimensions: Sequence[MultiArrayDimension]) -> int | None:
-    """The control step in a command's label; None where there is none, as in a command sent by
-    hand.
-    """
+    """The control step in a command's label; None in a command that was sent by hand."""
     if not dimensions or not dimensions[0].label.startswith(_STEP_LABEL):
         return None
     number = dimensions[0].label.removeprefix(_STEP_LABEL)
@@ -103,9 +101,7 @@ class ObservationCodec:
         )
 
     def decode(self, data: bytes | array) -> Observations:
-        """Read-only views ``[1, agent, ...]`` of the data. Raises ValueError when the size is
-        wrong.
-        """
+        """Read-only views ``[1, agent, ...]`` of the data. Raises ValueError for a wrong size."""
         if len(data) != self.size:
             raise ValueError(f'observation has {len(data)} bytes, the descriptor says {self.size}')
         observation: Observations = {}

@@ -1,4 +1,4 @@
-"""The graph of :mod:`opentinker_ros.bringup` as launch_ros actions, for the files in ``launch/``."""
+"""The graph of :mod:`opentinker_ros.bringup` as launch_ros actions, for ``launch/``."""
 
 from __future__ import annotations
 
@@ -41,9 +41,7 @@ def node_actions(spec: GraphSpec, parameters: Path | None = None) -> list[Action
 def job_actions(
     config_name: str, arms: int | None = None, minutes: float | None = None
 ) -> list[Action]:
-    """The workers of a training job beside its graph; the launch ends when the learner has
-    finished.
-    """
+    """The workers of a job beside its graph; the launch ends when the learner has finished."""
     known = config_name in registry.names('config')
     config = load_config(registry.get('config', config_name) if known else config_name)
     if arms is not None:

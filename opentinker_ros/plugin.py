@@ -7,7 +7,7 @@ CONFIGS = ('demo', 'demo_ros_only')
 
 
 def register() -> None:
-    """Entry point ``arms`` of the group ``opentinker.plugins``: importing modules registers them."""
+    """Entry point ``arms`` of the group ``opentinker.plugins``."""
     from opentinker_ros import bringup  # noqa: F401
     from opentinker_ros.arms import arms_env, gym_ids  # noqa: F401
 

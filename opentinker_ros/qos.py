@@ -1,4 +1,4 @@
-"""Quality-of-service profiles, named by use. Every topic's profile can be overridden by parameters."""
+"""Quality-of-service profiles, named by their use."""
 
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.qos_overriding_options import QoSOverridingOptions

@@ -10,9 +10,7 @@ PACKAGE = 'opentinker_ros'
 
 
 def share_folder(package: str) -> Path | None:
-    """The ``share`` folder of a ROS package on ``AMENT_PREFIX_PATH`` or in this Python, if there is
-    one.
-    """
+    """The ``share`` folder of a ROS package on ``AMENT_PREFIX_PATH`` or in this Python, if any."""
     prefixes = [*os.environ.get('AMENT_PREFIX_PATH', '').split(os.pathsep), sys.prefix]
     folders = (Path(prefix) / 'share' / package for prefix in prefixes if prefix)
     return next((folder for folder in folders if folder.is_dir()), None)

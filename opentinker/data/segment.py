@@ -1,5 +1,4 @@
-"""A segment: consecutive steps of some environments, what a sampler sends and a learner trains on.
-"""
+"""A segment: consecutive steps of some environments, sent by a sampler, trained on by a learner."""
 
 from __future__ import annotations
 
@@ -20,9 +19,7 @@ class Segment:
     observation: dict[str, np.ndarray]
     """``[T, E, A, ...]`` by key, what the actions were chosen from."""
     last_observation: dict[str, np.ndarray]
-    """``[E, A, ...]``: the observation after the last step (of the next episode where one ended
-    there).
-    """
+    """``[E, A, ...]``: what followed the last step (of the next episode where one ended there)."""
     action: np.ndarray
     """``[T, E, A, action]`` raw policy output."""
     log_prob: np.ndarray

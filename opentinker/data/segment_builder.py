@@ -1,5 +1,4 @@
-"""Segments from single transitions of one environment, as they arrive from a robot or a recording.
-"""
+"""Segments from single transitions of one environment, as a robot or a recording gives them."""
 
 from __future__ import annotations
 

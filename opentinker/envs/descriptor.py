@@ -1,5 +1,4 @@
-"""The environment descriptor: what an environment observes, accepts and rewards, as versioned JSON.
-"""
+"""The environment descriptor: what is observed, accepted and rewarded, as versioned JSON."""
 
 from __future__ import annotations
 

@@ -64,9 +64,7 @@ def reward_term(
     weight_range: tuple[float, float] = (-100, 100),
     **parameters: Parameter,
 ) -> Callable[[Callable[..., np.ndarray]], RewardTerm]:
-    """Decorator that registers a function of signals as a reward term; its docstring is the
-    description.
-    """
+    """Decorator that makes a function of signals a reward term, described by its docstring."""
 
     def keep(function: Callable[..., np.ndarray]) -> RewardTerm:
         description = (function.__doc__ or name).strip().splitlines()[0]
@@ -101,9 +99,7 @@ class RewardSpec(BaseModel):
 
     @classmethod
     def of(cls, names: list[str], settings: Mapping[str, Any] | None = None) -> RewardSpec:
-        """The named terms with their defaults, then flat ``settings`` as :meth:`changed` takes
-        them.
-        """
+        """The named terms with their defaults, changed by flat ``settings``."""
         spec = cls(terms={name: default_settings(name) for name in names})
         return spec.changed(settings or {}).model_copy(update={'revision': 0})
 
@@ -160,9 +156,7 @@ class RewardSpec(BaseModel):
         return values, np.broadcast_to(np.asarray(total, np.float32), shape)
 
     def check_signals(self, signals: tuple[str, ...]) -> None:
-        """Raise :class:`RewardError` when a term needs a signal that the environment does not
-        store.
-        """
+        """Raise :class:`RewardError` where a term needs a signal that is not there."""
         for name in self.terms:
             missing = set(registry.get(KIND, name).needs) - set(signals)
             if missing:

@@ -1,6 +1,4 @@
-"""The contract of every environment: groups of agents, many environments at once, ``[env, agent,
-...]``.
-"""
+"""The contract of every environment: groups of agents, many at once, ``[env, agent, ...]``."""
 
 from __future__ import annotations
 
@@ -37,22 +35,17 @@ class Step:
     terminated: np.ndarray
     """``[env]`` bool: a terminal state, nothing is to be expected after it."""
     truncated: np.ndarray
-    """``[env]`` bool: cut by a time limit or a fault; the value of the final observation still
-    counts.
-    """
+    """``[env]`` bool: cut by a time limit or a fault; the final observation still has its value."""
     ended: np.ndarray
     """``[k]`` int: the environments whose episode ended in this step."""
     final_observation: Observations | None = None
     """Rows ``[k, agent, ...]`` for ``ended``; None where no episode ended."""
     episode: dict[str, np.ndarray] = field(default_factory=dict)
-    """Episode statistics of ``ended``, ``[k]``: ``return`` (mean over agents), ``length``,
-    ``success``, …
-    """
+    """Statistics of ``ended``, ``[k]``: ``return`` (mean over agents), ``length``, ``success``."""
 
 
 class MultiAgentVectorEnv(ABC):
-    """Several environments stepped together. A single-agent environment is one group of one agent.
-    """
+    """Several environments stepped together; a single agent is one group of one agent."""
 
     descriptor: EnvDescriptor
     num_envs: int
@@ -65,7 +58,13 @@ class MultiAgentVectorEnv(ABC):
 
     @abstractmethod
     def step(self, actions: dict[str, np.ndarray]) -> Step:
-        """Apply normalised actions ``[env, agent, action]`` of every group; ended episodes restart.
+        """Apply actions ``[env, agent, action]`` of every group; ended episodes restart."""
+
+    def stagger(self) -> None:  # noqa: B027 (those without a common step limit need not)
+        """Cut the running episodes short by different amounts.
+
+        Else environments that began together reach their step limit together, for ever, and every
+        batch of data holds one age of episode alone.
         """
 
     def close(self) -> None:  # noqa: B027 (most hold nothing)

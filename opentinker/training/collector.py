@@ -36,6 +36,7 @@ class Collector:
         self._sampler = sampler
         self._steps_done = 0
         self._observation = env.reset(seed)
+        env.stagger()
         self._recordings = [_Recording(group, length) for group in policies]
 
     def step(self) -> list[Segment]:

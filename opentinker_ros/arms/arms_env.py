@@ -47,6 +47,7 @@ class ArmsEnv(MultiAgentVectorEnv):
         self._action_change = np.zeros(shape[:2], np.float32)
         self._measured = np.zeros((*shape[:2], shape[2] - 1))
         self._length = np.zeros(self.num_envs, int)
+        self._cut_by = np.zeros(self.num_envs, int)
         self._return = np.zeros(self.num_envs)
         self._held = np.zeros(self.num_envs, int)
         self._success = np.zeros(self.num_envs, bool)
@@ -91,6 +92,10 @@ class ArmsEnv(MultiAgentVectorEnv):
                 values[step.ended] = first[GROUP][key]
         return step
 
+    def stagger(self) -> None:
+        """Spread the ends of the running episodes evenly over the step limit."""
+        self._cut_by = np.arange(self.num_envs) * self._limit // self.num_envs
+
     def close(self) -> None:
         """Close the world."""
         self.world.close()
@@ -110,7 +115,7 @@ class ArmsEnv(MultiAgentVectorEnv):
         self._last_command[envs, :, :-1] = self._measured[envs]
         self._last_command[envs, :, -1] = 0
         self._action[envs] = 0
-        self._length[envs] = self._held[envs] = 0
+        self._length[envs] = self._held[envs] = self._cut_by[envs] = 0
         self._return[envs] = 0
         self._success[envs] = self._contact[envs] = False
         self._cut = False
@@ -164,7 +169,7 @@ class ArmsEnv(MultiAgentVectorEnv):
         signals = {**view.signals, 'action_change': self._action_change}
         terms, reward = self._rewards.evaluate(signals)
         self._count(signals, reward)
-        truncated = (self._length >= self._limit) | self._cut
+        truncated = (self._length >= self._limit - self._cut_by) | self._cut
         (ended,) = np.nonzero(truncated)
         return Step(
             observation={GROUP: observation},

@@ -34,9 +34,7 @@ class AgentCommands:
         self._have[:] = False
 
     def add(self, message: JointCommand) -> None:
-        """Take the rows of one message. Raises :class:`CommandError` and takes none where it is
-        malformed.
-        """
+        """Take the rows of one message, or none: raises :class:`CommandError` if malformed."""
         rows = self._rows_of(tuple(message.agents))
         size = len(rows) * self._info.action.size
         if (

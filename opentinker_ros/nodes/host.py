@@ -1,8 +1,8 @@
 """Run one or several nodes in this process: ``host sim arms_env zmq_bridge --ros-args …``.
 
-``--import MODULE`` (repeatable) imports a Python module first, which registers what parameters name.
-On SIGINT and SIGTERM active lifecycle nodes are deactivated first, which holds the arms, and the
-process exits with 0.
+``--import MODULE`` (repeatable) imports a Python module first, which registers what parameters
+name. On SIGINT and SIGTERM active lifecycle nodes are deactivated first, which holds the arms, and
+the process exits with 0.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""Rewards as parameters of a node: ``reward.distance``, ``reward.reached.radius``, ``reward.terms``
-…
-"""
+"""Rewards as parameters of a node: ``reward.distance``, ``reward.reached.radius``, …"""
 
 from __future__ import annotations
 

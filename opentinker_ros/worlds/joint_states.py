@@ -1,5 +1,4 @@
-"""Joint states by name: never by position in the message, and never from a value that is no number.
-"""
+"""Joint states by name, never by position in the message, and never from what is no number."""
 
 from __future__ import annotations
 

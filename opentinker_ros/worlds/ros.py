@@ -181,8 +181,7 @@ class RosWorld(World):
             self._on_state()
 
     def ready(self) -> bool:
-        """The awaited state is complete: every joint at the awaited stamp, and every object seen.
-        """
+        """Whether every joint has the awaited stamp and every object was seen."""
         return (
             self._awaited is not None
             and self._stamp >= self._awaited

@@ -15,9 +15,7 @@ class WorldError(RuntimeError):
 
 @dataclass
 class WorldState:
-    """What drivers and sensors measured, ``[env, ...]``; lengths in m, angles in rad, poses in the
-    world frame.
-    """
+    """What drivers and sensors measured, ``[env, ...]``: m, rad, world frame."""
 
     time: np.ndarray
     """``[env]`` seconds, monotonic through resets."""
@@ -53,8 +51,7 @@ class World(ABC):
 
     @abstractmethod
     def command(self, targets: np.ndarray) -> None:
-        """Set absolute targets ``[env, arm, joint + 1]`` (the last column is the gripper, 0 to 1).
-        """
+        """Set absolute targets ``[env, arm, joint + 1]``, the gripper (0 to 1) last."""
 
     @abstractmethod
     def advance(self, seconds: float) -> None:

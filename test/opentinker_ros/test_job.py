@@ -1,4 +1,4 @@
-"""A training job with a ROS graph, as `opentinker up` runs it: real processes, topics and sockets."""
+"""A training job with a ROS graph, as `opentinker up` runs it."""
 
 import signal
 import subprocess
@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 pytest.importorskip('rclpy', reason='needs ROS 2')
+from opentinker_ros.msg import Transition
 from rcl_interfaces.srv import SetParametersAtomically
 from rclpy.node import Node
 from rclpy.parameter import Parameter
@@ -17,7 +18,6 @@ from std_msgs.msg import Float64MultiArray
 from opentinker.bus.messages import METRICS, Metrics
 from opentinker.bus.worker import WorkerBus
 from opentinker.training.run_directory import RunDirectory
-from opentinker_ros.msg import Transition
 
 DEADLINE = 90.0
 CONFIG = {

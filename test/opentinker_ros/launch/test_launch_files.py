@@ -8,8 +8,8 @@ from launch.actions import IncludeLaunchDescription
 from launch.launch_description_sources import PythonLaunchDescriptionSource
 from launch_pytest.actions import ReadyToTest
 from lifecycle_msgs.srv import GetState
-from rclpy.node import Node
 from opentinker_ros.msg import Transition
+from rclpy.node import Node
 
 from launch import LaunchDescription
 

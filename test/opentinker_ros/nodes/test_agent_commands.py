@@ -44,6 +44,6 @@ def test_an_agent_named_twice_is_refused():
 
 def test_a_command_of_the_wrong_size_changes_nothing():
     commands = AgentCommands(INFO)
-    with pytest.raises(CommandError, match='9 targets.*3 agents of 2 values'):
+    with pytest.raises(CommandError, match=r'9 targets.*3 agents of 2 values'):
         commands.add(command(INFO.agents, size=3))
     assert len(commands.missing) == 3
