@@ -9,10 +9,10 @@ import zmq
 
 from opentinker.bus.messages import JOIN, BusError, Endpoints, Request, Welcome
 from opentinker.bus.refusals import Refusals
+from opentinker.bus.segments import decode_segment
 from opentinker.bus.sockets import DATA_QUEUE, from_json, limit, readable, to_json
 from opentinker.data.segment import Segment
 from opentinker.protocol.arrays import FrameError
-from opentinker.protocol.segments import decode_segment
 
 _MAX_AT_ONCE = 64
 _REPLY_QUEUE = 100

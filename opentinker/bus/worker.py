@@ -22,9 +22,9 @@ from opentinker.bus.messages import (
     message_of,
 )
 from opentinker.bus.refusals import Refusals
+from opentinker.bus.segments import encode_segment
 from opentinker.bus.sockets import DATA_QUEUE, from_json, limit, readable, to_json
 from opentinker.data.segment import Segment
-from opentinker.protocol.segments import encode_segment
 
 _ECHO_S = 0.2
 

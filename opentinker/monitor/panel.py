@@ -76,8 +76,8 @@ def render(view: JobView, states: Mapping[str, str]) -> Panel:
             f'   {metrics["all.transitions"]:,} transitions'
             f'   {metrics["all.transitions_per_s"]:,.0f}/s'
         )
-    parts = [head, _samplers(view), _rewards(view), _processes(states)]
-    return Panel(Group(*parts), title=view.run.path.name, subtitle=str(view.run.path))
+    parts = Group(head, _samplers(view), _rewards(view), _processes(states))
+    return Panel(parts, title=view.run.path.name, subtitle=str(view.run.path))
 
 
 def _samplers(view: JobView) -> Table:

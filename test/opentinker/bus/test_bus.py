@@ -20,10 +20,10 @@ from opentinker.bus.messages import (
     Stop,
     Welcome,
 )
+from opentinker.bus.segments import encode_segment
 from opentinker.bus.worker import WorkerBus
 from opentinker.data.segment import Segment
 from opentinker.envs.rewards import RewardSpec
-from opentinker.protocol.segments import encode_segment
 
 DEADLINE_S = 10.0
 

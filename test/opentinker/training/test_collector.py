@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from point_env import PointEnv
 
-from opentinker.protocol.segments import decode_segment, encode_segment
+from opentinker.bus.segments import decode_segment, encode_segment
 from opentinker.training.collector import Collector
 
 

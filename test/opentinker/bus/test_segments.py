@@ -3,9 +3,9 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
+from opentinker.bus.segments import decode_segment, encode_segment
 from opentinker.data.segment import Segment
 from opentinker.protocol.arrays import FrameError, encode
-from opentinker.protocol.segments import decode_segment, encode_segment
 
 
 def segment(steps: int = 3, envs: int = 2, agents: int = 2) -> Segment:
