@@ -116,24 +116,24 @@ def _run(config: JobConfig) -> None:
 
     from opentinker.experiments.job import run_job
     from opentinker.experiments.summary import write_summary
+    from opentinker.lifecycle import Lifecycle
     from opentinker.monitor.job_view import JobView
     from opentinker.monitor.panel import JobPanel
+    from opentinker.training.preflight import check_job
     from opentinker.training.run_directory import RunDirectory
 
     config.import_plugins()
-    run = RunDirectory.create(config)
+    check_job(config)
     console = Console()
-    console.print(f'Job {config.job} runs in {run.path}', soft_wrap=True, highlight=False)
-    view = JobView(run)
-    panel = JobPanel(view, console)
-    try:
-        ending = run_job(config, run, panel.update)
-    finally:
-        panel.close()
-    result = view.stop_reason or ending.reason
+    with Lifecycle() as life:
+        run = RunDirectory.create(config)
+        console.print(f'Job {config.job} runs in {run.path}', soft_wrap=True, highlight=False)
+        view = JobView(run)
+        panel = life.keep(JobPanel(view, console))
+        ending = run_job(config, run, life, panel.update)
     if ending.exit_code:
         typer.echo(ending.reason, err=True)
-    typer.echo(write_summary(run, result.splitlines()[0], view.seconds))
+    typer.echo(write_summary(run, ending.reason.splitlines()[0], view.seconds))
     raise typer.Exit(ending.exit_code)
 
 

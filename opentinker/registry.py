@@ -7,7 +7,9 @@ module that registers on import.
 
 from __future__ import annotations
 
+import importlib
 import logging
+import sys
 from collections.abc import Callable
 from importlib import metadata
 from typing import Any, TypeVar
@@ -16,6 +18,7 @@ ENTRY_POINT_GROUP = 'opentinker.plugins'
 T = TypeVar('T')
 _log = logging.getLogger(__name__)
 _implementations: dict[str, dict[str, Any]] = {}
+_modules: dict[tuple[str, str], str] = {}
 _state = {'plugins loaded': False}
 
 
@@ -36,9 +39,10 @@ def register(kind: str, name: str, *, override: bool = False) -> Callable[[T], T
 
     def keep(implementation: T) -> T:
         names = _implementations.setdefault(kind, {})
-        if name in names and names[name] is not implementation and not override:
+        holder = names.get(name, _unloaded(kind, name))
+        if holder is not None and holder is not implementation and not override:
             raise AlreadyRegisteredError(
-                f'{kind} {name!r} is registered already ({names[name]!r}); '
+                f'{kind} {name!r} is registered already ({holder!r}); '
                 'pass override=True to replace it'
             )
         names[name] = implementation
@@ -47,9 +51,19 @@ def register(kind: str, name: str, *, override: bool = False) -> Callable[[T], T
     return keep
 
 
+def register_module(kind: str, name: str, module: str) -> None:
+    """Let a module be imported, and register ``name``, only when somebody asks for that name.
+
+    For what drags a heavy library in: who runs a job need not load what its processes load.
+    """
+    _modules[kind, name] = module
+
+
 def get(kind: str, name: str) -> Any:
     """The object registered as ``name``. Raises :class:`UnknownNameError` with the known names."""
     load_plugins()
+    if name not in _implementations.get(kind, {}) and (kind, name) in _modules:
+        importlib.import_module(_modules[kind, name])
     try:
         return _implementations[kind][name]
     except KeyError:
@@ -60,13 +74,19 @@ def get(kind: str, name: str) -> Any:
 def names(kind: str) -> list[str]:
     """All names registered for a kind, sorted."""
     load_plugins()
-    return sorted(_implementations.get(kind, {}))
+    return sorted({*_implementations.get(kind, {}), *(n for k, n in _modules if k == kind)})
 
 
 def kinds() -> list[str]:
     """All kinds under which something is registered, sorted."""
     load_plugins()
-    return sorted(_implementations)
+    return sorted({*_implementations, *(kind for kind, _ in _modules)})
+
+
+def _unloaded(kind: str, name: str) -> str | None:
+    """The module that holds a name and was not imported yet."""
+    module = _modules.get((kind, name))
+    return None if module in sys.modules else module
 
 
 def load_plugins() -> None:

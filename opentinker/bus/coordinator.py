@@ -10,7 +10,7 @@ import zmq
 from opentinker.bus.messages import JOIN, BusError, Endpoints, Request, Welcome
 from opentinker.bus.refusals import Refusals
 from opentinker.bus.segments import decode_segment
-from opentinker.bus.sockets import DATA_QUEUE, from_json, limit, readable, to_json
+from opentinker.bus.sockets import DATA_QUEUE, closer, from_json, limit, readable, to_json
 from opentinker.data.segment import Segment
 from opentinker.protocol.arrays import FrameError
 
@@ -42,6 +42,8 @@ class CoordinatorBus:
             data=self._data.getsockopt_string(zmq.LAST_ENDPOINT),
             requests=self._requests.getsockopt_string(zmq.LAST_ENDPOINT),
         )
+        sockets = [self._control, self._data, self._requests]
+        self._close = closer(self, self._context, sockets)
         self._poller = zmq.Poller()
         self._poller.register(self._data, zmq.POLLIN)
         self._poller.register(self._requests, zmq.POLLIN)
@@ -79,7 +81,7 @@ class CoordinatorBus:
 
     def close(self) -> None:
         """Deliver what was taken, within seconds, and release the ports."""
-        self._context.destroy()
+        self._close()
 
     def _take_segments(self) -> Iterator[Segment]:
         for frames in _waiting(self._data):

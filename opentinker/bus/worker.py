@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import zmq
@@ -23,10 +23,11 @@ from opentinker.bus.messages import (
 )
 from opentinker.bus.refusals import Refusals
 from opentinker.bus.segments import encode_segment
-from opentinker.bus.sockets import DATA_QUEUE, from_json, limit, readable, to_json
+from opentinker.bus.sockets import DATA_QUEUE, closer, from_json, limit, readable, to_json
 from opentinker.data.segment import Segment
 
 _ECHO_S = 0.2
+_GIVE_UP_EVERY_MS = 100
 
 
 class WorkerBus:
@@ -47,6 +48,10 @@ class WorkerBus:
             self._control.subscribe(topic)
         self._data = self._connect(zmq.PUSH, endpoints.data)
         self._requests = self._connect(zmq.DEALER, endpoints.requests)
+        # a question that nobody takes in any more must not delay the end
+        self._requests.setsockopt(zmq.LINGER, 0)
+        sockets = [self._control, self._data, self._requests]
+        self._close = closer(self, self._context, sockets)
         self._news: dict[tuple[str, str], Message] = {}
         self._join_token = b''
         self._heard_echo = False
@@ -65,16 +70,17 @@ class WorkerBus:
             raise BusError(f'cannot connect to {endpoint!r}: {error}') from None
         return socket
 
-    def join(self, deadline_s: float) -> Welcome:
+    def join(self, deadline_s: float, give_up: Callable[[], object] = lambda: False) -> Welcome:
         """Become a member: the state of the job, of which every later change will be heard.
 
-        May be repeated, to catch up. Raises :class:`BusError` without an answer in ``deadline_s``.
+        May be repeated, to catch up. Raises :class:`BusError` without an answer in ``deadline_s``,
+        or once ``give_up``, which is asked in between, returns something true.
         """
         deadline = time.monotonic() + deadline_s
         while True:
             self._heard_echo = False
             self._join_token = uuid.uuid4().bytes
-            reply, blobs = self._ask(JOIN, {}, deadline, self._join_token)
+            reply, blobs = self._ask(JOIN, {}, deadline, self._join_token, give_up)
             if self._hears_echo(min(time.monotonic() + _ECHO_S, deadline)):
                 return Welcome.of(reply, blobs)
 
@@ -106,15 +112,21 @@ class WorkerBus:
 
     def close(self) -> None:
         """Deliver what was taken, within seconds, and disconnect."""
-        self._requests.close(linger=0)
-        self._context.destroy()
+        self._close()
 
     def _ask(
-        self, kind: str, body: dict[str, Any], deadline: float, token: bytes
+        self,
+        kind: str,
+        body: dict[str, Any],
+        deadline: float,
+        token: bytes,
+        give_up: Callable[[], object] = lambda: False,
     ) -> tuple[dict[str, Any], list[bytes]]:
         text = to_json({'origin': self.name, **body, 'kind': kind})
         self._requests.send_multipart([token, text], zmq.NOBLOCK)
-        while self._requests.poll(_milliseconds(deadline)):
+        while time.monotonic() < deadline and not give_up():
+            if not self._requests.poll(min(_milliseconds(deadline), _GIVE_UP_EVERY_MS)):
+                continue
             answered, reply, *blobs = self._requests.recv_multipart()
             # answers that came too late for their question are skipped
             if answered == token:

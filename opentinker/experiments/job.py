@@ -15,22 +15,22 @@ _PERIOD_S = 0.2
 
 
 def run_job(
-    config: JobConfig, run: RunDirectory, watch: Callable[[Mapping[str, str]], None]
+    config: JobConfig,
+    run: RunDirectory,
+    life: Lifecycle,
+    watch: Callable[[Mapping[str, str]], None],
 ) -> Ending:
-    """Run a job to its end and stop all its processes.
+    """Run a job until it ends or ``life`` is told to; that one stops all processes.
 
     ``watch`` is called a few times a second with the state of each process. SIGINT and SIGTERM end
     the job in good order, with exit code 0.
     """
-    supervisor = Supervisor(job_processes(config, run.path), run.logs)
-    with Lifecycle() as life:
-        life.keep(supervisor)
-        supervisor.start()
-        while True:
-            ending = supervisor.check()
-            watch(supervisor.states())
-            if ending is not None:
-                return ending
-            if life.stopping:
-                return Ending(f'stopped by {life.stopping}', 0)
-            time.sleep(_PERIOD_S)
+    supervisor = life.keep(Supervisor(job_processes(config, run.path), run.logs))
+    supervisor.start()
+    while (ending := supervisor.check()) is None and not life.stopping:
+        watch(supervisor.states())
+        time.sleep(_PERIOD_S)
+    watch(supervisor.states())
+    if ending is None:
+        return Ending(f'stopped by {life.stopping}', 0)
+    return ending if ending.exit_code else Ending(run.stop_reason() or ending.reason, 0)

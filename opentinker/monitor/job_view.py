@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from opentinker.bus.messages import METRICS, REWARDS, STOP, BusError, Metrics, Stop
+from opentinker.bus.messages import METRICS, REWARDS, BusError, Metrics
 from opentinker.bus.worker import WorkerBus
 from opentinker.envs.rewards import RewardSpec
 from opentinker.training.run_directory import RunDirectory
@@ -20,7 +20,6 @@ class JobView:
         self.run = run
         self.metrics: dict[str, Any] = {}
         self.rewards: RewardSpec | None = None
-        self.stop_reason = ''
         self._started = time.monotonic()
         self._bus: WorkerBus | None = None
 
@@ -39,8 +38,6 @@ class JobView:
                 self.metrics = message.values
             elif isinstance(message, RewardSpec):
                 self.rewards = message
-            elif isinstance(message, Stop):
-                self.stop_reason = message.reason
 
     def close(self) -> None:
         """Leave the job."""
@@ -51,7 +48,7 @@ class JobView:
         endpoints = self.run.endpoints()
         if endpoints is None:
             return
-        bus = WorkerBus(endpoints, 'monitor', topics=(METRICS, REWARDS, STOP))
+        bus = WorkerBus(endpoints, 'monitor', topics=(METRICS, REWARDS))
         try:
             self.rewards = bus.join(_JOIN_S).rewards
         except BusError:

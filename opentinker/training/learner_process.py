@@ -26,8 +26,8 @@ from opentinker.data.segment import Segment
 from opentinker.envs.rewards import RewardError
 from opentinker.lifecycle import Lifecycle
 from opentinker.policies.weights import save_weights
-from opentinker.training.environment import make_env
 from opentinker.training.learner import Learner
+from opentinker.training.parts import make_learner
 from opentinker.training.run_directory import RunDirectory, write_atomically
 from opentinker.training.statistics import JobStatistics
 from opentinker.training.stop_rule import stop_reason
@@ -45,10 +45,7 @@ def run_learner(path: Path) -> None:
     config = run.config()
     config.import_plugins()
     with Lifecycle() as life:
-        env = make_env(config, 1, config.seed)
-        env.close()
-        rewards = env.rewards.changed(config.rewards).model_copy(update={'revision': 0})
-        learner = Learner(env.descriptor, config.policy, config.algorithm, rewards, config.seed)
+        learner = make_learner(config)
         coordinator = registry.get('bus', config.bus.name).coordinator
         bus = life.keep(coordinator(config.bus.base_port))
         run.write_endpoints(bus.endpoints)
@@ -70,8 +67,8 @@ class LearnerProcess:
 
     def run(self, life: Lifecycle) -> None:
         """Learn until the stop rule or a signal; then save a checkpoint and tell everybody."""
-        while not (reason := life.stopping or self._stop_reason()):
-            for item in self._bus.poll(_POLL_S):
+        while not (reason := self._stop_reason(life)):
+            for item in self._bus.poll(0 if self._learner.ready() else _POLL_S):
                 if isinstance(item, Request):
                     self._answer(item)
                 else:
@@ -79,7 +76,7 @@ class LearnerProcess:
             if self._learner.ready():
                 self._update()
             self._tell_and_save_now_and_then()
-        self._run.append_metrics(self._metrics())
+        self._run.append_metrics({**self._metrics(), 'stopped': reason})
         self._bus.publish(STOP, {'reason': reason})
         self._save()
 
@@ -87,7 +84,9 @@ class LearnerProcess:
     def _seconds(self) -> float:
         return time.monotonic() - self._started
 
-    def _stop_reason(self) -> str:
+    def _stop_reason(self, life: Lifecycle) -> str:
+        if life.stopping:
+            return f'stopped by {life.stopping}'
         return stop_reason(self._config.stop, self._statistics, self._seconds)
 
     def _add(self, segment: Segment) -> None:

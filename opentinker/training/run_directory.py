@@ -86,6 +86,10 @@ class RunDirectory:
         text = self.metrics_path.read_text(encoding='utf-8')
         return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith('\n')]
 
+    def stop_reason(self) -> str:
+        """Why the learner finished; empty while it has not."""
+        return (self.metrics() or [{}])[-1].get('stopped', '')
+
 
 def write_atomically(path: Path, content: bytes) -> None:
     """Write a file so that a reader sees all of it or none, also after a crash."""

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from opentinker import registry
-from opentinker.bus.messages import PolicyUpdate, Stop, Welcome
+from opentinker.bus.messages import BusError, PolicyUpdate, Stop, Welcome
 from opentinker.bus.worker import WorkerBus
 from opentinker.config import JobConfig
 from opentinker.data.segment import Segment
@@ -20,7 +20,7 @@ from opentinker.lifecycle import Lifecycle
 from opentinker.policies.policy import Policy
 from opentinker.policies.weights import load_weights
 from opentinker.training.collector import Collector
-from opentinker.training.environment import make_env
+from opentinker.training.parts import make_env
 from opentinker.training.run_directory import RunDirectory
 
 _START_DEADLINE_S = 60.0
@@ -35,12 +35,22 @@ def run_sampler(path: Path, index: int) -> None:
     config = run.config()
     config.import_plugins()
     with Lifecycle() as life:
-        # the environment may take seconds to make, so does the learner to come up
-        env = life.keep(make_env(config, config.samplers.envs, _seed(config, index)))
-        endpoints = run.wait_for_endpoints(_START_DEADLINE_S, lambda: life.stopping)
-        name = f'sampler_{index}'
-        bus = life.keep(registry.get('bus', config.bus.name).worker(endpoints, name))
-        SamplerProcess(config, bus, env, bus.join(_START_DEADLINE_S), index).run(life)
+        try:
+            _sample(config, run, index, life)
+        except (BusError, TimeoutError):
+            # who was told to end while it waited for a learner has nothing to complain about
+            if not life.stopping:
+                raise
+
+
+def _sample(config: JobConfig, run: RunDirectory, index: int, life: Lifecycle) -> None:
+    # the environment may take seconds to make, so does the learner to come up
+    env = life.keep(make_env(config, config.samplers.envs, _seed(config, index)))
+    endpoints = run.wait_for_endpoints(_START_DEADLINE_S, lambda: life.stopping)
+    worker = registry.get('bus', config.bus.name).worker
+    bus = life.keep(worker(endpoints, f'sampler_{index}'))
+    welcome = bus.join(_START_DEADLINE_S, lambda: life.stopping)
+    SamplerProcess(config, bus, env, welcome, index).run(life)
 
 
 class SamplerProcess:
@@ -109,11 +119,11 @@ class SamplerProcess:
             waited += _WAIT_S
             if waited >= _CATCH_UP_S:
                 waited = 0.0
-                self._catch_up()
+                self._catch_up(life)
 
-    def _catch_up(self) -> None:
+    def _catch_up(self, life: Lifecycle) -> None:
         """Ask, in case an announcement was lost on a full queue; also finds a learner gone."""
-        welcome = self._bus.join(_START_DEADLINE_S)
+        welcome = self._bus.join(_START_DEADLINE_S, lambda: life.stopping)
         self._apply(welcome.rewards)
         for group, update in welcome.policies.items():
             if update.version > self._collector.versions[group]:

@@ -78,6 +78,7 @@ class ArmsEnv(MultiAgentVectorEnv):
             self.seed(seed)
         everywhere = np.arange(self.num_envs)
         self.begin_reset(everywhere)
+        self.world.advance(0.0)
         return self.finish_reset(everywhere)
 
     def step(self, actions: dict[str, np.ndarray]) -> Step:
@@ -87,6 +88,7 @@ class ArmsEnv(MultiAgentVectorEnv):
         step = self.observe()
         if step.ended.size:
             self.begin_reset(step.ended)
+            self.world.advance(0.0)
             first = self.finish_reset(step.ended)
             for key, values in step.observation[GROUP].items():
                 values[step.ended] = first[GROUP][key]

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Sequence
 
 import rclpy
-from rclpy.executors import Executor
+from rclpy.duration import Duration
 from rclpy.lifecycle import LifecycleNode
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
@@ -28,6 +28,7 @@ KIND = 'node'
 _BUILT_IN = ('sim', 'arms_env', 'policy', 'zmq_bridge', 'lifecycle_manager')
 _TICK_S = 0.1
 _ACTIVE = 'active'
+_ACKNOWLEDGED_WITHIN = Duration(seconds=0.5)
 
 
 class NodeFailure(Exception):  # noqa: N818 (what users read is its message)
@@ -57,7 +58,7 @@ def run(names: Sequence[str]) -> int:
             executor.add_node(nodes[-1])
         while not stop:
             executor.spin_once(timeout_sec=_TICK_S)
-        _hold(nodes, executor)
+        _hold(nodes)
     except (NodeFailure, registry.UnknownNameError, ValueError, OSError) as error:
         print(f'{"/".join(names)}: {error}', file=sys.stderr)
         return 1
@@ -68,13 +69,13 @@ def run(names: Sequence[str]) -> int:
     return 0
 
 
-def _hold(nodes: Sequence[Node], executor: Executor) -> None:
-    """Deactivate what drives something, the last one first, and let its last messages leave."""
+def _hold(nodes: Sequence[Node]) -> None:
+    """Deactivate what drives something, the last one first, and see its last commands arrive."""
     for node in reversed(nodes):
         if isinstance(node, LifecycleNode) and node._state_machine.current_state[1] == _ACTIVE:
             node.trigger_deactivate()
-    for _ in range(10):
-        executor.spin_once(timeout_sec=0.0)
+            for publisher in node.publishers:
+                publisher.wait_for_all_acked(_ACKNOWLEDGED_WITHIN)
 
 
 def main() -> None:

@@ -80,6 +80,8 @@ class RosWorld(World):
         self._stamp = -1
         self._awaited: int | None = None
         self._reset_pending = False
+        self._request: ResetWorld.Request | None = None
+        """Of a reset that waits for the service to be there."""
         self._entities(node)
 
     def _entities(self, node: Node) -> None:
@@ -121,7 +123,13 @@ class RosWorld(World):
         request.object_poses = [to_pose(row) for row in start.objects[0]]
         self._reset_pending = True
         self._awaited = None
-        self._reset_client.call_async(request).add_done_callback(self._reset_answered)
+        self._request = request
+        if self.connected:
+            self._send_reset()
+
+    def _send_reset(self) -> None:
+        self._reset_client.call_async(self._request).add_done_callback(self._reset_answered)
+        self._request = None
 
     def _reset_answered(self, future) -> None:
         response = future.result()
@@ -224,6 +232,8 @@ class RosWorld(World):
         if not self._settings.lockstep and self._awaited is None:
             self._awaited = self._stamp + round(seconds * NANOSECONDS)
         while self._awaited is not None or self._reset_pending:
+            if self._request is not None and self.connected:
+                self._send_reset()
             if time.monotonic() > deadline:
                 raise WorldError(
                     f'{self._node.get_fully_qualified_name()}: waited {self._settings.timeout} s '

@@ -55,7 +55,10 @@ class World(ABC):
 
     @abstractmethod
     def advance(self, seconds: float) -> None:
-        """Let time pass in every cell. Raises :class:`WorldError` where it does not."""
+        """Let time pass in every cell; 0 waits for what was asked for, such as a reset.
+
+        Raises :class:`WorldError` where time does not pass.
+        """
 
     @abstractmethod
     def read(self) -> WorldState:

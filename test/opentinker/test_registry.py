@@ -1,4 +1,5 @@
 import logging
+import sys
 
 import pytest
 
@@ -10,6 +11,7 @@ from opentinker.registry import AlreadyRegisteredError, UnknownNameError
 def own_registry(monkeypatch):
     """Tests see an empty registry without plug-ins, and leave none of their names behind."""
     monkeypatch.setattr(registry, '_implementations', {})
+    monkeypatch.setattr(registry, '_modules', {})
     monkeypatch.setattr(registry, '_state', {'plugins loaded': True})
 
 
@@ -57,6 +59,31 @@ def test_a_second_registration_is_refused_unless_it_says_override():
     assert registry.get('fruit', 'apple') is first
     registry.register('fruit', 'apple', override=True)(second)
     assert registry.get('fruit', 'apple') is second
+
+
+@pytest.fixture
+def orchard(tmp_path, monkeypatch):
+    """A module that registers an apple when it is imported."""
+    text = "from opentinker import registry\nregistry.register('fruit', 'apple')('an apple')\n"
+    (tmp_path / 'orchard.py').write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    registry.register_module('fruit', 'apple', 'orchard')
+    yield
+    sys.modules.pop('orchard', None)
+
+
+def test_a_module_is_imported_when_its_name_is_asked_for(orchard):
+    assert registry.names('fruit') == ['apple']
+    assert registry.kinds() == ['fruit']
+    assert 'orchard' not in sys.modules
+    assert registry.get('fruit', 'apple') == 'an apple'
+
+
+def test_the_name_of_a_module_that_was_not_imported_yet_is_taken_all_the_same(orchard):
+    with pytest.raises(AlreadyRegisteredError, match='orchard'):
+        registry.register('fruit', 'apple')('another')
+    registry.register('fruit', 'apple', override=True)('another')
+    assert registry.get('fruit', 'apple') == 'another'
 
 
 def test_installed_plugins_are_loaded_once(monkeypatch):

@@ -1,3 +1,4 @@
+import gc
 import json
 import socket
 import threading
@@ -125,7 +126,7 @@ def test_a_worker_that_joins_is_told_the_state_of_the_job(coordinator, worker):
 
 def test_nothing_published_around_a_join_is_missed_or_heard_twice(coordinator):
     # versions stream out while workers come; each hears of its welcome's version, then later ones
-    for round_ in range(20):
+    for round_ in range(8):
         worker = WorkerBus(coordinator.bus.endpoints, f'worker {round_}')
         for version in range(10 * round_ + 1, 10 * round_ + 11):
             coordinator.announce(version)
@@ -209,8 +210,20 @@ def test_without_a_coordinator_join_and_send_fail_in_time():
     worker = WorkerBus(endpoints, 'lonely')
     with pytest.raises(BusError, match=r"no answer to 'join' from tcp://127\.0\.0\.1:9"):
         worker.join(0.1)
+    with pytest.raises(BusError):
+        worker.join(3600, give_up=lambda: True)
     assert not worker.send(segment(), 0.05)
     worker.close()
+
+
+def test_a_bus_that_was_lost_unclosed_does_not_hold_up_the_garbage_collector():
+    coordinator = CoordinatorBus()
+    ring = [coordinator, WorkerBus(coordinator.endpoints, 'lost')]
+    ring.append(ring)
+    sockets = ring[1]._control
+    del coordinator, ring
+    gc.collect()
+    assert sockets.closed
 
 
 def test_a_malformed_endpoint_is_named():

@@ -16,6 +16,7 @@ from std_msgs.msg import Float64MultiArray
 
 from opentinker.protocol.arrays import unpack
 from opentinker_ros import qos
+from opentinker_ros.arms.arms_env import make_env
 from opentinker_ros.nodes.arms_env import ArmsEnvNode
 from opentinker_ros.nodes.lifecycle_manager import LifecycleManager
 from opentinker_ros.nodes.policy import PolicyNode
@@ -83,6 +84,19 @@ def test_the_cell_also_runs(graph, cell):
     Cell.__init__(nodes, graph, cell=sim, arms_env=arms_env)
     steps = nodes.steps(30)
     assert [each.step for each in steps] == list(range(30))
+
+
+def test_the_graph_and_an_environment_in_process_make_the_same_steps_bit_for_bit(graph):
+    cell = Cell(graph, cell={'step_limit': 20})
+    recorded = [unpack(each.data) for each in cell.steps(45)]
+    env = make_env(1, 0, arms=ARMS, step_limit=20)
+    observation = env.reset()
+    for tree in recorded:
+        for key, values in tree['observation'].items():
+            assert np.array_equal(values, observation['arm'][key][0]), key
+        step = env.step({'arm': tree['action'][None]})
+        assert np.array_equal(tree['reward'], step.reward['arm'][0])
+        observation = step.observation
 
 
 def test_a_reward_change_applies_at_the_next_step_without_a_gap(graph):

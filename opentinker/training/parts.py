@@ -1,0 +1,45 @@
+"""The environment and the learner of a job, made from what its config names."""
+
+from __future__ import annotations
+
+import inspect
+
+from pydantic import ValidationError
+
+from opentinker import registry
+from opentinker.config import ConfigError, JobConfig, settings_error
+from opentinker.envs.rewards import RewardError
+from opentinker.envs.vector import MultiAgentVectorEnv
+from opentinker.training.learner import Learner
+
+
+def make_env(config: JobConfig, num_envs: int, seed: int) -> MultiAgentVectorEnv:
+    """``num_envs`` environments in one. Raises ConfigError for settings that do not fit."""
+    settings = {key: value for key, value in config.env.items() if key != 'name'}
+    factory = registry.get('env', config.env['name'])
+    try:
+        inspect.signature(factory).bind(num_envs=num_envs, seed=seed, **settings)
+    except TypeError as error:
+        raise ConfigError(f'env ({config.env["name"]}): {error}') from None
+    try:
+        return factory(num_envs=num_envs, seed=seed, **settings)
+    except ValidationError as error:
+        raise settings_error('env', error) from None
+    except ConfigError:
+        raise
+    except ValueError as error:
+        raise ConfigError(f'env ({config.env["name"]}): {error}') from None
+
+
+def make_learner(config: JobConfig) -> Learner:
+    """The learner, with the rewards that the job starts with as revision 0. Raises ConfigError."""
+    env = make_env(config, 1, config.seed)
+    env.close()
+    try:
+        rewards = env.rewards.changed(config.rewards)
+        for group in env.descriptor.groups.values():
+            rewards.check_signals(group.signals)
+    except RewardError as error:
+        raise ConfigError(f'rewards: {error}') from None
+    rewards = rewards.model_copy(update={'revision': 0})
+    return Learner(env.descriptor, config.policy, config.algorithm, rewards, config.seed)
