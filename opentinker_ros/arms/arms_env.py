@@ -164,14 +164,30 @@ class ArmsEnv(MultiAgentVectorEnv):
 
     def observe(self) -> Step:
         """The step that the last command led to. Ended episodes are not begun anew."""
+        self.look()
+        return self.score()
+
+    def look(self) -> Observations:
+        """The observation that the last command led to; :meth:`score` gives the rest."""
         state = self.world.read()
         self._measured = state.joint_positions
-        view = self._observer.look(state)
-        observation = view.observation(self._last_command)
-        signals = {**view.signals, 'action_change': self._action_change}
+        self._view = self._observer.look(state)
+        self._length += 1
+        self._seen = {GROUP: self._view.observation(self._last_command)}
+        return self._seen
+
+    @property
+    def ending(self) -> np.ndarray:
+        """``[env]`` bool: the episode ends with the step that was looked at."""
+        return (self._length >= self._limit - self._cut_by) | self._cut
+
+    def score(self) -> Step:
+        """The step whose observation :meth:`look` gave, under the rewards of now."""
+        observation = self._seen[GROUP]
+        signals = {**self._view.signals, 'action_change': self._action_change}
         terms, reward = self._rewards.evaluate(signals)
         self._count(signals, reward)
-        truncated = (self._length >= self._limit - self._cut_by) | self._cut
+        truncated = self.ending
         (ended,) = np.nonzero(truncated)
         return Step(
             observation={GROUP: observation},
@@ -190,7 +206,6 @@ class ArmsEnv(MultiAgentVectorEnv):
         )
 
     def _count(self, signals: dict[str, np.ndarray], reward: np.ndarray) -> None:
-        self._length += 1
         self._return += reward.mean(axis=1)
         self._held = np.where(self.task.achieved(signals), self._held + 1, 0)
         self._success |= self._held >= self.task.hold_steps

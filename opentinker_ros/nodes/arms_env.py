@@ -7,6 +7,7 @@ them to the arms, and publishes the transition when the arms have moved.
 from __future__ import annotations
 
 import sys
+import time
 from enum import Enum
 from typing import Any
 
@@ -16,14 +17,12 @@ from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackRet
 from std_msgs.msg import String
 
 from opentinker.envs.rewards import RewardError, RewardSpec
-from opentinker.protocol.arrays import pack
 from opentinker_ros import qos
 from opentinker_ros.arms.arms_env import ArmsEnv, ArmsSettings, make_cell
 from opentinker_ros.conversions import (
     ObservationCodec,
     from_reward_settings,
     to_bytes,
-    to_floats,
     to_reward_settings,
 )
 from opentinker_ros.msg import JointCommand, Observation, RewardSettings, Transition
@@ -32,6 +31,7 @@ from opentinker_ros.nodes.diagnostics import Diagnostics
 from opentinker_ros.nodes.host import run
 from opentinker_ros.nodes.parameters import declare, declare_model
 from opentinker_ros.nodes.reward_parameters import RewardParameters
+from opentinker_ros.nodes.transitions import StepBegin, to_transition
 from opentinker_ros.srv import Reset
 from opentinker_ros.worlds.ros import POSITION, TRAJECTORY, RosWorld, RosWorldSettings
 
@@ -78,7 +78,7 @@ class ArmsEnvNode(LifecycleNode):
         )
         self._seed = declare(self, 'seed', 0, 'seed of the episodes', low=0)
         self._diagnostics = Diagnostics(self, self._report)
-        self._steady = Clock(clock_type=ClockType.STEADY_TIME)
+        self._since = time.monotonic()
         self._phase = Phase.IDLE
         self._step = 0
         self._episode = 0
@@ -149,7 +149,8 @@ class ArmsEnvNode(LifecycleNode):
         )
         self.create_subscription(RewardSettings, 'rewards', self._on_rewards, qos.LATCHED)
         self.create_service(Reset, '~/reset', self._on_reset)
-        self.create_timer(self._deadline / 4, self._watch, clock=self._steady)
+        steady = Clock(clock_type=ClockType.STEADY_TIME)
+        self.create_timer(self._deadline / 4, self._watch, clock=steady)
         if not self._lockstep:
             self.create_timer(self._settings.control_period, self._tick)
         self._descriptor_publisher.publish(String(data=self._descriptor.model_dump_json()))
@@ -168,7 +169,7 @@ class ArmsEnvNode(LifecycleNode):
 
     def _enter(self, phase: Phase) -> None:
         self._phase = phase
-        self._since = self._steady.now()
+        self._since = time.monotonic()
 
     def _begin_episode(self) -> None:
         self._enter(Phase.RESETTING)
@@ -199,7 +200,7 @@ class ArmsEnvNode(LifecycleNode):
             descriptor=self._crc,
             data=to_bytes(self._codec.encode(self._observation)),
         )
-        message.header.stamp = self.get_clock().now().to_msg()
+        message.header.stamp = self._world.stamp
         self._gathered.clear()
         self._published = message
         self._enter(Phase.ACTING)
@@ -222,47 +223,23 @@ class ArmsEnvNode(LifecycleNode):
             )
 
     def _finish_step(self) -> None:
-        step = self._env.observe()
-        if self._transition_publisher.get_subscription_count():
-            self._transition_publisher.publish(self._transition(step))
+        begin = StepBegin(
+            self._step, self._episode, self._episode_step, self._observation[self._group]
+        )
+        self._observation = self._env.look()
         self._step += 1
         self._episode_step += 1
-        self._observation = step.observation
-        if step.ended.size:
-            self._begin_episode()
-        else:
+        ends = bool(self._env.ending[0])
+        if not ends:
+            # the policies think while the step is scored
             self._publish_observation()
-
-    def _transition(self, step) -> Transition:
-        group = self._group
-        tree: dict[str, Any] = {
-            'observation': {key: values[0] for key, values in self._observation[group].items()},
-            'action': self._gathered.action,
-            'log_prob': self._gathered.log_prob,
-            'reward': step.reward[group][0],
-            'active': step.active[group][0],
-            'signals': {key: values[0] for key, values in step.signals[group].items()},
-        }
-        if step.ended.size:
-            tree['final_observation'] = {
-                key: values[0] for key, values in step.final_observation[group].items()
-            }
-            tree['statistics'] = {key: float(values[0]) for key, values in step.episode.items()}
-        terms = step.reward_terms[group]
-        message = Transition(
-            step=self._step,
-            episode=self._episode,
-            episode_step=self._episode_step,
-            policy_version=self._gathered.policy_version,
-            reward_revision=step.reward_revision,
-            terminated=bool(step.terminated[0]),
-            truncated=bool(step.truncated[0]),
-            terms=list(terms),
-            values=to_floats(np.array([values[0] for values in terms.values()])),
-            data=to_bytes(pack(tree)),
-        )
-        message.header.stamp = self.get_clock().now().to_msg()
-        return message
+        step = self._env.score()
+        if self._transition_publisher.get_subscription_count():
+            self._transition_publisher.publish(
+                to_transition(begin, self._gathered, step, self._group, self._world.stamp)
+            )
+        if ends:
+            self._begin_episode()
 
     # what goes wrong
 
@@ -270,7 +247,7 @@ class ArmsEnvNode(LifecycleNode):
         """End an episode that is stuck, say what is missing, and try again."""
         if self._phase is Phase.IDLE:
             return
-        seconds = (self._steady.now() - self._since).nanoseconds * 1e-9
+        seconds = time.monotonic() - self._since
         if seconds < self._deadline:
             self._diagnostics.clear()
             return

@@ -21,10 +21,9 @@ from opentinker.bus.messages import BusError, Message, PolicyUpdate, Welcome
 from opentinker.bus.worker import WorkerBus
 from opentinker.data.segment import Segment
 from opentinker.data.segment_builder import SegmentBuilder
-from opentinker.data.segment_builder import Transition as StoredTransition
 from opentinker.envs.descriptor import EnvDescriptor
 from opentinker.envs.rewards import RewardSpec
-from opentinker.protocol.arrays import FrameError, unpack
+from opentinker.protocol.arrays import FrameError
 from opentinker.training.run_directory import RunDirectory
 from opentinker_ros import qos
 from opentinker_ros.conversions import from_reward_settings, to_bytes, to_reward_settings
@@ -32,6 +31,7 @@ from opentinker_ros.msg import PolicyVersion, RewardSettings, Transition
 from opentinker_ros.nodes.diagnostics import Diagnostics
 from opentinker_ros.nodes.host import NodeFailure, run
 from opentinker_ros.nodes.parameters import declare
+from opentinker_ros.nodes.transitions import from_transition
 
 _POLL_S = 0.01
 _MAX_WAITING_SEGMENTS = 256
@@ -135,8 +135,7 @@ class ZmqBridgeNode(Node):
             self._diagnostics.count('transition before the descriptor')
             return
         try:
-            tree = unpack(message.data)
-            transition = _stored(message, tree)
+            transition = from_transition(message)
         except (FrameError, KeyError, ValueError) as error:
             self._diagnostics.count(f'transition refused: {error}')
             return
@@ -175,26 +174,6 @@ class ZmqBridgeNode(Node):
         if self._bus is not None:
             self._bus.close()
         super().destroy_node()
-
-
-def _stored(message: Transition, tree: dict) -> StoredTransition:
-    """The transition of a message whose data were unpacked to ``tree``."""
-    return StoredTransition(
-        step=message.step,
-        episode=message.episode,
-        terminated=message.terminated,
-        truncated=message.truncated,
-        policy_version=message.policy_version,
-        reward_revision=message.reward_revision,
-        observation=tree['observation'],
-        action=tree['action'],
-        log_prob=tree['log_prob'],
-        reward=tree['reward'],
-        signals=tree['signals'],
-        active=tree['active'],
-        final_observation=tree.get('final_observation'),
-        statistics={key: float(value) for key, value in tree.get('statistics', {}).items()},
-    )
 
 
 NODE = ZmqBridgeNode

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import rclpy
+from builtin_interfaces.msg import Time
 from rclpy.node import Node
 from rclpy.qos import qos_profile_sensor_data
 from sensor_msgs.msg import JointState
@@ -201,6 +202,11 @@ class RosWorld(World):
     def period_ns(self) -> int:
         """Control period in whole nanoseconds."""
         return round(self._settings.period * NANOSECONDS)
+
+    @property
+    def stamp(self) -> Time:
+        """When the latest joint state was measured."""
+        return to_stamp(max(self._stamp, 0))
 
     @property
     def connected(self) -> bool:
