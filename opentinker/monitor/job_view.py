@@ -18,6 +18,7 @@ class JobView:
 
     def __init__(self, run: RunDirectory) -> None:
         self.run = run
+        self.stop = run.config().stop
         self.metrics: dict[str, Any] = {}
         self.rewards: RewardSpec | None = None
         self._started = time.monotonic()

@@ -9,6 +9,7 @@ from typing import Any
 from rich.console import Console, Group
 from rich.live import Live
 from rich.panel import Panel
+from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
@@ -76,8 +77,23 @@ def render(view: JobView, states: Mapping[str, str]) -> Panel:
             f'   {metrics["all.transitions"]:,} transitions'
             f'   {metrics["all.transitions_per_s"]:,.0f}/s'
         )
-    parts = Group(head, _samplers(view), _rewards(view), _processes(states))
+    parts = Group(head, *_goal(view), _samplers(view), _rewards(view), _processes(states))
     return Panel(parts, title=view.run.path.name, subtitle=str(view.run.path))
+
+
+def _goal(view: JobView) -> list[Table]:
+    """How far the success has come that ends the job; nothing where no success does."""
+    stop = view.stop
+    if stop.success is None:
+        return []
+    success = view.metrics.get(f'{stop.of or "all"}.success') or 0.0
+    row = Table.grid(padding=(0, 1))
+    row.add_row(
+        f'goal: success {stop.success:g} over {stop.episodes} episodes of {stop.of or "all"}',
+        ProgressBar(total=stop.success, completed=success, width=30),
+        f'{success:.2f}',
+    )
+    return [row]
 
 
 def _samplers(view: JobView) -> Table:

@@ -7,7 +7,7 @@ from rich.console import Console
 
 from opentinker.bus.coordinator import CoordinatorBus
 from opentinker.bus.messages import Welcome
-from opentinker.config import JobConfig
+from opentinker.config import JobConfig, StopConfig
 from opentinker.envs.rewards import RewardSpec, TermSettings
 from opentinker.monitor.job_view import JobView
 from opentinker.monitor.panel import JobPanel, progress_line, render
@@ -74,6 +74,19 @@ def test_the_panel_shows_the_job(view):
 def test_the_panel_is_drawn_before_there_is_anything_to_show(run):
     assert 'learner running' in drawn(JobView(run), {'learner': 'running'})
     assert 'waiting' in progress_line(JobView(run))
+
+
+def test_the_panel_shows_how_far_the_goal_is(tmp_path):
+    stop = StopConfig(success=0.5, of='ros', episodes=20)
+    view = JobView(
+        RunDirectory.create(JobConfig(job='j', env={'name': 'arms'}, stop=stop), tmp_path)
+    )
+    view.metrics = METRICS
+    text = drawn(view, {})
+    (goal,) = [line for line in text.splitlines() if 'goal' in line]
+    assert 'goal: success 0.5 over 20 episodes of ros' in goal
+    assert '0.25' in goal
+    assert 14 <= goal.count('━') <= 30
 
 
 def test_a_line_tells_success_and_return_of_each_sampler(view):
