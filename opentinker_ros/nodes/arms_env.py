@@ -156,6 +156,7 @@ class ArmsEnvNode(LifecycleNode):
         self._descriptor_publisher.publish(String(data=self._descriptor.model_dump_json()))
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        self._activated = time.monotonic()
         self._begin_episode()
         return super().on_activate(state)
 
@@ -216,6 +217,7 @@ class ArmsEnvNode(LifecycleNode):
             self._diagnostics.count(f'joint command refused: {error}')
             return
         if self._gathered.complete:
+            self._diagnostics.clear()
             self._enter(Phase.MOVING)
             self._env.act_targets(
                 {self._group: self._gathered.targets[None]},
@@ -249,9 +251,8 @@ class ArmsEnvNode(LifecycleNode):
             return
         seconds = time.monotonic() - self._since
         if seconds < self._deadline:
-            self._diagnostics.clear()
             return
-        if self._step or seconds > _START_GRACE_S:
+        if self._step or time.monotonic() - self._activated > _START_GRACE_S:
             self._diagnostics.fault(self._what_is_missing())
         if self._phase is Phase.ACTING and self._episode_step == 0:
             self._observation_publisher.publish(self._published)  # for policies that came later

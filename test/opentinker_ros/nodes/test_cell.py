@@ -8,8 +8,9 @@ import pytest
 rclpy = pytest.importorskip('rclpy', reason='needs ROS 2')
 from lifecycle_msgs.msg import State
 from opentinker_ros.msg import JointCommand, Transition
-from opentinker_ros.srv import Reset
+from opentinker_ros.srv import Reset, ResetWorld
 from rcl_interfaces.srv import SetParametersAtomically
+from rclpy.node import Node
 from rclpy.parameter import Parameter
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
@@ -201,6 +202,45 @@ def test_a_stuck_world_ends_the_episode_as_broken_off_and_the_loop_recovers(grap
     seen = len(cell.transitions)
     cell.sim.trigger_activate()
     assert cell.steps(seen + 5)[-1].episode > cell.transitions[0].episode
+
+
+class ForgetfulDriver(Node):
+    """Answers resets, but its joint states lack one joint."""
+
+    def __init__(self, joints):
+        super().__init__('driver')
+        self._joints = joints
+        self._states = self.create_publisher(JointState, 'joint_states', qos.STEP)
+        self.create_service(ResetWorld, 'reset_world', self._reset)
+
+    def _reset(self, request, response):
+        response.success = True
+        count = len(self._joints)
+        self._states.publish(JointState(name=self._joints, position=[0.0] * count))
+        return response
+
+
+def test_a_joint_that_no_driver_reports_is_named_and_nothing_moves(graph):
+    env = graph.add(
+        ArmsEnvNode(
+            parameter_overrides=[
+                Parameter('arms', value=1),
+                Parameter('liveness_deadline', value=0.5),
+            ]
+        )
+    )
+    env.trigger_configure()
+    joints = [f'arm_0_{name}' for name in ('shoulder_pan', 'shoulder_lift', 'suction')]
+    graph.add(ForgetfulDriver(joints))
+    commands = []
+    env.create_subscription(
+        Float64MultiArray, 'forward_position_controller/commands', commands.append, 10
+    )
+    env.trigger_activate()
+    fault = graph.until(lambda: env._diagnostics._fault)
+    assert 'arm_0_elbow' in fault
+    assert 'joint_states' in fault
+    assert not commands
 
 
 def test_commands_to_the_arms_stay_within_a_period_of_their_speed_limit(graph):
