@@ -109,6 +109,8 @@ def graph(
             'seed': seed,
             'command_interface': settings.command_interface,
             'liveness_deadline': settings.liveness_deadline,
+            # where time flows, the simulator's clock says how fast
+            'use_sim_time': not settings.lockstep,
         },
         'policy': {'seed': seed, 'policy': policy},
         'zmq_bridge': {'run': run, 'segment_steps': settings.segment_steps},

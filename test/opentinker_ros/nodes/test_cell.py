@@ -74,16 +74,16 @@ def test_transitions_carry_reward_terms_and_what_was_acted_on(graph):
 
 
 @pytest.mark.parametrize(
-    'cell',
-    [{'per_arm_topics': True}, {'command_interface': 'trajectory'}, {'lockstep': False}],
-    ids=lambda cell: next(iter(cell)),
+    ('cell', 'arms_env'),
+    [
+        pytest.param({'per_arm_topics': True}, {}, id='topics of each arm'),
+        pytest.param({}, {'command_interface': 'trajectory'}, id='trajectories'),
+        pytest.param({'lockstep': False}, {}, id='flowing time'),
+        pytest.param({'lockstep': False}, {'use_sim_time': True}, id='flowing simulated time'),
+    ],
 )
-def test_the_cell_also_runs(graph, cell):
-    arms_env = dict(cell)
-    sim = {key: value for key, value in cell.items() if key != 'command_interface'}
-    nodes = Cell.__new__(Cell)
-    Cell.__init__(nodes, graph, cell=sim, arms_env=arms_env)
-    steps = nodes.steps(30)
+def test_steps_follow_each_other_with(graph, cell, arms_env):
+    steps = Cell(graph, cell=cell, arms_env=arms_env).steps(30)
     assert [each.step for each in steps] == list(range(30))
 
 
