@@ -255,7 +255,6 @@ setup(
             'core = opentinker.plugin:register',
             'arms = opentinker_ros.plugin:register',
         ],
-        'gymnasium.envs': ['__root__ = opentinker_ros.arms.gym_ids:register'],
     },
     distclass=RosDistribution,
     cmdclass={'install_data': InstallData, 'develop': Develop},

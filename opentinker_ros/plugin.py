@@ -9,8 +9,7 @@ CONFIGS = ('demo', 'demo_ros_only')
 def register() -> None:
     """Entry point ``arms`` of the group ``opentinker.plugins``."""
     from opentinker_ros import bringup  # noqa: F401
-    from opentinker_ros.arms import arms_env, gym_ids  # noqa: F401
+    from opentinker_ros.arms import arms_env  # noqa: F401
 
-    gym_ids.register()
     for name in CONFIGS:
         registry.register('config', name)(share_file(f'config/{name}.yaml'))

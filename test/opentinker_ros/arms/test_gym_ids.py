@@ -7,12 +7,10 @@ from pettingzoo.test import parallel_api_test
 
 from opentinker.envs.adapters import ParallelAdapter
 from opentinker_ros.arms.arms_env import make_env
-from opentinker_ros.arms.gym_ids import REACH, register
 
 
 def test_the_reach_id_passes_check_env_and_reports_success():
-    register()
-    env = gymnasium.make(REACH, arms=3, step_limit=12)
+    env = gymnasium.make('opentinker_ros.arms.gym_ids:OpenTinker/Reach-v0', arms=3, step_limit=12)
     with warnings.catch_warnings():
         warnings.filterwarnings('ignore', '.*Box observation space')
         check_env(env.unwrapped)
