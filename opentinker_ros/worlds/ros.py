@@ -78,6 +78,8 @@ class RosWorld(World):
         self._joints = [name for arm in settings.arms for name in arm]
         self._reader = JointStateReader(self._joints, count)
         self._objects = np.full((1, len(self.object_names), 7), np.nan)
+        self._objects_stamp = self._objects_from = -1
+        """Objects older than the last reset are those of the episode before."""
         self._stamp = -1
         self._awaited: int | None = None
         self._reset_pending = False
@@ -138,7 +140,7 @@ class RosWorld(World):
             self._count(f'reset refused: {response.message if response else "no answer"}')
             return
         self._reset_pending = False
-        self._awaited = from_stamp(response.stamp)
+        self._awaited = self._objects_from = from_stamp(response.stamp)
         self._announce()
 
     def command(self, targets: np.ndarray) -> None:
@@ -180,8 +182,14 @@ class RosWorld(World):
 
     def _object_states(self, message: ObjectStates) -> None:
         for name, pose in zip(message.names, message.poses, strict=False):
-            if name in self.object_names:
-                self._objects[0, self.object_names.index(name)] = from_pose(pose)
+            row = np.array(from_pose(pose))
+            if name not in self.object_names:
+                continue
+            if not np.isfinite(row).all():
+                self._count(f'object pose of {name} that is not finite')
+                return
+            self._objects[0, self.object_names.index(name)] = row
+        self._objects_stamp = from_stamp(message.header.stamp)
         self._announce()
 
     def _announce(self) -> None:
@@ -195,6 +203,7 @@ class RosWorld(World):
             self._awaited is not None
             and self._stamp >= self._awaited
             and self._reader.complete_at(self._awaited)
+            and self._objects_stamp >= self._objects_from
             and not np.isnan(self._objects).any()
         )
 

@@ -7,8 +7,13 @@ import numpy as np
 import pytest
 
 rclpy = pytest.importorskip('rclpy', reason='needs ROS 2')
+from geometry_msgs.msg import Point, Pose
+from opentinker_ros.msg import ObjectStates
+from opentinker_ros.srv import ResetWorld
 from rclpy.node import Node
+from sensor_msgs.msg import JointState
 
+from opentinker_ros import qos
 from opentinker_ros.arms.arms_env import ArmsEnv, ArmsSettings, make_cell, make_env
 from opentinker_ros.worlds.ros import RosWorld, RosWorldSettings
 from opentinker_ros.worlds.world import WorldError
@@ -52,6 +57,40 @@ def test_an_environment_over_topics_steps_like_one_in_process(node, sim):
             assert np.array_equal(observation['arm'][key], values), key
         observation = env.step({'arm': action}).observation
         expected = twin.step({'arm': action}).observation
+
+
+def test_a_reset_is_complete_only_with_the_objects_of_the_new_episode(graph):
+    cell = make_cell(SETTINGS)
+    joints = [name for arm in cell.joint_names for name in arm]
+    sim = graph.add(Node('sim'))
+    states = sim.create_publisher(JointState, 'joint_states', qos.STEP)
+    objects = sim.create_publisher(ObjectStates, 'objects', qos.LATCHED)
+
+    def publish_objects(step):
+        poses = [Pose(position=Point(x=float(step))) for _ in cell.object_names]
+        message = ObjectStates(names=list(cell.object_names), poses=poses)
+        message.header.stamp.sec = step
+        objects.publish(message)
+
+    def reset(request, response):
+        response.success, response.stamp.sec = True, 5
+        state = JointState(name=joints, position=[0.0] * len(joints))
+        state.header.stamp.sec = 5
+        states.publish(state)
+        return response
+
+    publish_objects(1)
+    sim.create_service(ResetWorld, 'reset_world', reset)
+    settings = RosWorldSettings(cell.joint_names, cell.object_names, SETTINGS.control_period)
+    arrived = []
+    world = RosWorld(sim, settings, on_state=lambda: arrived.append(world.read().objects[0, 0, 0]))
+    graph.until(lambda: world.connected and np.isfinite(world.read().objects).all())
+    world.reset(np.array([0]), cell.home())
+    graph.until(lambda: world.read().time[0] == 5)
+    assert not arrived
+    publish_objects(5)
+    graph.until(lambda: arrived)
+    assert arrived == [5.0]
 
 
 def test_without_a_simulator_the_error_says_what_is_missing(node):
