@@ -15,6 +15,9 @@ from opentinker_ros.bringup import GraphSpec, graph_of_job
 if TYPE_CHECKING:
     from launch import Action
 
+_ENVIRONMENT = {'OMP_NUM_THREADS': '1', 'PYTHONUNBUFFERED': '1'}
+"""As the supervisor of ``opentinker up`` sets it: many processes share the cores."""
+
 
 def node_actions(spec: GraphSpec, parameters: Path | None = None) -> list[Action]:
     """One launch_ros ``Node`` action a process; the launch ends when one of them does."""
@@ -31,6 +34,7 @@ def node_actions(spec: GraphSpec, parameters: Path | None = None) -> list[Action
             namespace=spec.namespace,
             arguments=host.arguments,
             parameters=[str(parameters)],
+            additional_env=_ENVIRONMENT,
             output='screen',
             on_exit=_shutdown(host.name),
         )
@@ -60,7 +64,11 @@ def _worker_action(worker: ProcessSpec) -> Action:
     from launch.actions import ExecuteProcess
 
     return ExecuteProcess(
-        cmd=worker.command, name=worker.name, output='screen', on_exit=_shutdown(worker.name)
+        cmd=worker.command,
+        name=worker.name,
+        additional_env=_ENVIRONMENT,
+        output='screen',
+        on_exit=_shutdown(worker.name),
     )
 
 
