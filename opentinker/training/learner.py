@@ -10,14 +10,18 @@ import numpy as np
 
 from opentinker import registry
 from opentinker.algorithms.algorithm import Algorithm, build
+from opentinker.data.archive import ArchiveError, pack, unpack
 from opentinker.data.segment import Segment
 from opentinker.envs.descriptor import EnvDescriptor
 from opentinker.envs.rewards import RewardSpec
 from opentinker.policies.actor_critic import ActorCritic
 from opentinker.policies.policy import KIND, PolicyMismatchError
 from opentinker.policies.weights import check_fit
-from opentinker.training.checkpoint import CheckpointError, pack, unpack
 from opentinker.training.segment_check import check
+
+
+class CheckpointError(ValueError):
+    """A checkpoint that cannot be read, or that belongs to something else; nothing was changed."""
 
 
 class Learner:
@@ -110,10 +114,10 @@ class Learner:
 
     def restore(self, data: bytes) -> None:
         """Go on from :meth:`checkpoint`. Raises CheckpointError where it is not of such a job."""
-        state = unpack(data)
         try:
+            state = unpack(data)
             self._check_state(state)
-        except (LookupError, TypeError, AttributeError, PolicyMismatchError) as error:
+        except (ArchiveError, LookupError, TypeError, AttributeError, PolicyMismatchError) as error:
             raise CheckpointError(f'the checkpoint does not fit this job: {error}') from None
         for group, own in state['groups'].items():
             self.policies[group].load_state_dict(own['policy'])

@@ -8,14 +8,16 @@ from opentinker.training.statistics import JobStatistics
 
 def stop_reason(rule: StopConfig, statistics: JobStatistics, seconds: float) -> str:
     """Why the job is at its end after ``seconds``; empty while it goes on."""
-    if rule.success is not None:
+    for key, wanted in (('success', rule.success), ('return', rule.mean_return)):
+        if wanted is None:
+            continue
         sampler = statistics.of(rule.of)
-        success = sampler.mean('success')
-        if success is not None and sampler.full('success') and success >= rule.success:
+        mean = sampler.mean(key)
+        if mean is not None and sampler.full(key) and mean >= wanted:
             whose = rule.of or 'all samplers'
             return (
-                f'success {success:.2f} over the last {rule.episodes} episodes of {whose} '
-                f'reached {rule.success:g}'
+                f'{key} {mean:.2f} over the last {rule.episodes} episodes of {whose} '
+                f'reached {wanted:g}'
             )
     if rule.minutes is not None and seconds >= 60 * rule.minutes:
         return f'{rule.minutes:g} minutes are over'

@@ -8,9 +8,8 @@ from point_env import PointEnv
 from opentinker.algorithms import ppo  # noqa: F401  (registers)
 from opentinker.config import ConfigError
 from opentinker.policies.weights import save_weights
-from opentinker.training.checkpoint import CheckpointError
 from opentinker.training.collector import Collector
-from opentinker.training.learner import Learner
+from opentinker.training.learner import CheckpointError, Learner
 from opentinker.training.segment_check import UnfitSegmentError
 
 ENVS, STEPS = 8, 12
@@ -213,7 +212,7 @@ def test_a_checkpoint_of_another_job_is_refused_and_changes_nothing(other, says)
 
 def test_a_checkpoint_that_breaks_off_is_refused():
     own = learner()
-    with pytest.raises(CheckpointError, match='not a checkpoint'):
+    with pytest.raises(CheckpointError, match='not an archive'):
         own.restore(own.checkpoint()[:-8])
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import save
 
-from opentinker.training.checkpoint import CheckpointError, pack, unpack
+from opentinker.data.archive import ArchiveError, pack, unpack
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
 TREES = st.recursive(
@@ -50,5 +50,5 @@ def test_what_was_packed_does_not_change_with_its_source():
     'data', [b'', b'{}', pickle.dumps({'a': 1}), save({'x': torch.ones(1)}), pack([1, 2])[:-1]]
 )
 def test_anything_else_is_refused(data):
-    with pytest.raises(CheckpointError, match='not a checkpoint'):
+    with pytest.raises(ArchiveError, match='not an archive'):
         unpack(data)
