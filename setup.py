@@ -229,6 +229,7 @@ setup(
     setup_requires=build_requires(),
     install_requires=[
         'gymnasium>=1.0',
+        'imageio>=2.14',  # gymnasium's MuJoCo environments import it
         'matplotlib>=3.6',
         'mujoco>=3.3',
         'numpy>=1.26',
@@ -246,7 +247,12 @@ setup(
     ],
     extras_require={
         # colcon test runs pytest where it finds it here
-        'test': ['hypothesis>=6.100', 'pytest>=8', 'pytest-timeout>=2.2'],
+        'test': [
+            'hypothesis>=6.100',
+            'pytest>=8',
+            'pytest-timeout>=2.2',
+            'stable-baselines3>=2.3',  # a peer whose results ours must equal
+        ],
         'lint': ['import-linter>=2.1', 'mypy>=1.10', 'ruff>=0.6'],
     },
     entry_points={

@@ -8,7 +8,7 @@ refused with its reason.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import torch
@@ -30,7 +30,7 @@ class Rollout:
     observation: Tensor
     """``[n, size]``."""
     action: Tensor
-    """``[n, action]``."""
+    """``[n, *action]``, float32 or choices."""
     log_prob: Tensor
     """``[n]`` under the policy that acted."""
     advantage: Tensor
@@ -88,6 +88,7 @@ class Recipe:
     sampler: str
     estimator: str
     optimizer: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass
@@ -113,7 +114,7 @@ class Algorithm:
         rollout = self.estimator.estimate(self._policy, batch)
         metrics = self.optimizer.optimize(rollout, self.transitions, self._generator)
         # after the update: the ratios of this rollout belong to the old statistics
-        self._policy.normalizer.update(rollout.observation)
+        self._policy.learn_statistics(rollout.observation)
         self.transitions += len(rollout)
         return metrics
 
@@ -145,6 +146,9 @@ def build(config: Mapping[str, Any]) -> Algorithm:
     chosen = {part: settings.pop(part, getattr(recipe, part)) for part in PARTS}
     factories = {part: registry.get(part, chosen[part]) for part in PARTS}
     known = {part: factory.settings.model_fields for part, factory in factories.items()}
+    # the recipe's own settings count for the parts that are still its own
+    own = {key for part in PARTS if chosen[part] == getattr(recipe, part) for key in known[part]}
+    settings = {key: value for key, value in recipe.settings.items() if key in own} | settings
     strangers = [key for key in settings if not any(key in fields for fields in known.values())]
     if strangers:
         every = sorted({key for fields in known.values() for key in fields})

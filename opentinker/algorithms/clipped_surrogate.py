@@ -52,7 +52,8 @@ class ClippedSurrogate:
     def attach(self, policy: ActorCritic) -> None:
         """Train this policy from now on."""
         self._policy = policy
-        std, others = [policy.log_std], [p for p in policy.parameters() if p is not policy.log_std]
+        std = [] if policy.log_std is None else [policy.log_std]
+        others = [p for p in policy.parameters() if p is not policy.log_std]
         self._adam = torch.optim.Adam(
             [{'params': others, 'factor': 1.0},
              {'params': std, 'factor': self._chosen.std_learning_rate_factor}], eps=1e-5
@@ -70,12 +71,11 @@ class ClippedSurrogate:
             for rows in torch.randperm(len(rollout), generator=generator).tensor_split(pieces):
                 statistics.append(self._step(rollout, rows))
         mean = torch.stack(statistics).mean(0).tolist()
-        std = self._policy.log_std.detach().exp().mean()
         return {
             **dict(zip(_STATISTICS, mean, strict=True)),
             'explained_variance': explained_variance(rollout),
-            'std': float(std),
             'learning_rate': rate,
+            **noise(self._policy),
         }
 
     def _set_learning_rate(self, transitions: int) -> float:
@@ -120,6 +120,11 @@ class ClippedSurrogate:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from :meth:`state_dict`."""
         self._adam.load_state_dict(state)
+
+
+def noise(policy: ActorCritic) -> dict[str, float]:
+    """The mean deviation of a policy's actions; nothing for one that makes choices."""
+    return {} if policy.log_std is None else {'std': float(policy.log_std.detach().exp().mean())}
 
 
 def clipped_loss(log_ratio: Tensor, advantage: Tensor, clip: float) -> tuple[Tensor, Tensor]:

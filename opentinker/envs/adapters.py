@@ -10,14 +10,15 @@ from gymnasium.spaces import Box
 from pettingzoo import ParallelEnv  # type: ignore[import-untyped]
 
 from opentinker.envs.descriptor import ArrayInfo, GroupInfo
+from opentinker.envs.spaces import bounds
 from opentinker.envs.vector import MultiAgentVectorEnv, Observations, Step
 
 
 def _box(infos: list[ArrayInfo]) -> Box:
     """One flat float32 space for arrays laid end to end."""
-    low = [np.broadcast_to(-np.inf if i.low is None else i.low, i.shape).ravel() for i in infos]
-    high = [np.broadcast_to(np.inf if i.high is None else i.high, i.shape).ravel() for i in infos]
-    return Box(np.concatenate(low).astype(np.float32), np.concatenate(high).astype(np.float32))
+    low, high = zip(*(bounds(info) for info in infos), strict=True)
+    flat = [np.concatenate([np.ravel(each) for each in side]) for side in (low, high)]
+    return Box(flat[0].astype(np.float32), flat[1].astype(np.float32))
 
 
 class _Episodes:

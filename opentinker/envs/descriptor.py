@@ -15,19 +15,35 @@ class _Frozen(BaseModel):
     model_config = ConfigDict(extra='forbid', frozen=True)
 
 
+Bound = float | tuple[float | None, ...] | None
+Dtype = Literal[
+    'float32', 'float64', 'float16', 'uint8', 'int8', 'uint16', 'int16',
+    'uint32', 'int32', 'uint64', 'int64', 'bool',
+]  # fmt: skip
+
+
 class ArrayInfo(_Frozen):
     """One observation key or the action of an agent: shape without the env and agent axes."""
 
     shape: tuple[int, ...]
-    dtype: Literal['float32', 'float64', 'uint8', 'int32', 'int64', 'bool'] = 'float32'
-    low: float | tuple[float, ...] | None = None
-    high: float | tuple[float, ...] | None = None
+    dtype: Dtype = 'float32'
+    low: Bound = None
+    """One bound for all elements or one for each (C order); None: unbounded."""
+    high: Bound = None
+    categories: tuple[int, ...] | None = None
+    """For choices: how many there are for each element (C order); values count from 0."""
     unit: str = ''
     frame: str = ''
 
     @property
     def size(self) -> int:
+        """Elements of an agent."""
         return math.prod(self.shape)
+
+    @property
+    def discrete(self) -> bool:
+        """Whether the values are choices."""
+        return self.categories is not None
 
 
 class GroupInfo(_Frozen):
@@ -35,6 +51,9 @@ class GroupInfo(_Frozen):
 
     agents: tuple[str, ...]
     observation: dict[str, ArrayInfo]
+    """By key; nested spaces have their path as key, ``camera/rgb``, or ``[0]/rgb`` in a tuple. The
+    key ``action_mask`` (bool, one value a choice of the action) tells the choices that are open.
+    """
     action: ArrayInfo
     signals: tuple[str, ...] = ()
     """Per-agent scalars from which reward terms are computed, stored with every transition."""

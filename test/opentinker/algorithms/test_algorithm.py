@@ -77,3 +77,16 @@ def test_on_policy_data_are_handed_out_once():
     assert sampler.take() == [first, second]
     assert not sampler.ready()
     assert sampler.take() == []
+
+
+def test_the_settings_of_a_recipe_are_those_of_its_own_parts():
+    assert build({'name': 'a2c'}).sampler.batch_size == 40
+    assert build({'name': 'a2c', 'batch_size': 8}).sampler.batch_size == 8
+
+
+@pytest.mark.parametrize('estimator', ['gae', 'n_step', 'td_lambda', 'v_trace'])
+@pytest.mark.parametrize('optimizer', ['clipped_surrogate', 'policy_gradient', 'trust_region'])
+def test_one_line_swaps_an_estimator_or_an_optimizer(estimator, optimizer):
+    algorithm = build({'name': 'ppo', 'estimator': estimator, 'optimizer': optimizer})
+    assert type(algorithm.estimator) is registry.get('estimator', estimator)
+    assert type(algorithm.optimizer) is registry.get('optimizer', optimizer)

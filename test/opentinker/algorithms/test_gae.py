@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from opentinker.algorithms.gae import Gae, gae, next_values
+from opentinker.algorithms.advantage_estimator import next_values
+from opentinker.algorithms.gae import Gae, gae
 from opentinker.data.segment import Segment
 
 SHAPE = (6, 2, 3)
