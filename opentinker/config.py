@@ -56,6 +56,8 @@ class StopConfig(_Part):
 
     success: float | None = Field(default=None, ge=0, le=1)
     """Share of successful episodes among the last ``episodes``."""
+    mean_return: float | None = None
+    """Mean return of the last ``episodes`` episodes."""
     of: str | None = None
     """The sampler whose episodes count, such as ``ros`` or ``sampler_0``; null: all of them."""
     episodes: int = Field(default=50, ge=1)
