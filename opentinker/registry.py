@@ -1,8 +1,8 @@
 """Implementations found by name: what a config file says is what is registered here.
 
 Register in code with :func:`register`, or from another package with an entry point in the group
-``opentinker.plugins`` whose value is a callable without arguments (it calls :func:`register`) or a
-module that registers on import.
+``opentinker.plugins`` (or ``opentinker.plugin_registry``) whose value is a callable without
+arguments (it calls :func:`register`) or a module that registers on import.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable
 from importlib import metadata
 from typing import Any, TypeVar
 
-ENTRY_POINT_GROUP = 'opentinker.plugins'
+ENTRY_POINT_GROUPS = ('opentinker.plugins', 'opentinker.plugin_registry')
 T = TypeVar('T')
 _log = logging.getLogger(__name__)
 _implementations: dict[str, dict[str, Any]] = {}
@@ -94,7 +94,11 @@ def load_plugins() -> None:
     if _state['plugins loaded']:
         return
     _state['plugins loaded'] = True
-    for point in metadata.entry_points(group=ENTRY_POINT_GROUP):
+    found = [metadata.entry_points(group=group) for group in ENTRY_POINT_GROUPS]
+    # a package that is listed in both groups is one plug-in
+    for point in {
+        (point.name, point.value): point for points in found for point in points
+    }.values():
         try:
             loaded = point.load()
             if callable(loaded):

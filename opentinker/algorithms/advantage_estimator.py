@@ -67,7 +67,7 @@ class BaseAdvantageEstimator(ABC):
         action = segment.action
         if action.dtype.kind == 'f':
             action = action.astype(np.float32, copy=False)
-        columns = [flat.numpy(), action, *map(_single, (log_prob, advantage, target))]
+        columns = [flat.numpy(), action, *map(_single, (log_prob, advantage, target, value))]
         # a mask copies, so what is read-only may come in
         return tuple(torch.from_numpy(column[segment.active]) for column in columns)
 

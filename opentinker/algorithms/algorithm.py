@@ -37,6 +37,8 @@ class Rollout:
     """``[n]``."""
     value_target: Tensor
     """``[n]``."""
+    value: Tensor
+    """``[n]``: what the critic expected before the update."""
 
     def __len__(self) -> int:
         return len(self.advantage)

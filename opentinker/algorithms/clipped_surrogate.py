@@ -34,6 +34,15 @@ class ClippedSurrogateSettings(BaseModel):
     epochs: int = Field(6, ge=1)
     minibatch_size: int = Field(1024, ge=1)
     clip: float = Field(0.2, gt=0)
+    dual_clip: float | None = Field(None, gt=1)
+    """Bound of the loss of a bad action that became likelier, in advantages (Ye et al. 2020,
+    https://arxiv.org/abs/1912.09729, equation 5); null: none."""
+    value_clip: float | None = Field(None, gt=0)
+    """How far the critic may move from its estimate before the update; null: no bound."""
+    target_kl: float | None = Field(None, gt=0)
+    """An epoch whose mean divergence exceeds 1.5 times this is the last one; null: none is."""
+    normalize_advantage: bool = True
+    """To mean 0 and deviation 1 in each minibatch."""
     value_coefficient: float = Field(0.5, ge=0)
     entropy_coefficient: float = 0.0
     max_grad_norm: float = Field(0.5, gt=0)
@@ -70,13 +79,21 @@ class ClippedSurrogate:
         for _ in range(self._chosen.epochs):
             for rows in torch.randperm(len(rollout), generator=generator).tensor_split(pieces):
                 statistics.append(self._step(rollout, rows))
+            if self._has_gone_far(statistics[-pieces:]):
+                break
         mean = torch.stack(statistics).mean(0).tolist()
         return {
             **dict(zip(_STATISTICS, mean, strict=True)),
             'explained_variance': explained_variance(rollout),
+            'epochs': len(statistics) / pieces,
             'learning_rate': rate,
             **noise(self._policy),
         }
+
+    def _has_gone_far(self, epoch: list[Tensor]) -> bool:
+        limit = self._chosen.target_kl
+        kl = torch.stack(epoch).mean(0)[_STATISTICS.index('approx_kl')]
+        return limit is not None and bool(kl > 1.5 * limit)
 
     def _set_learning_rate(self, transitions: int) -> float:
         first, last = self._chosen.learning_rate, self._chosen.final_learning_rate
@@ -90,11 +107,18 @@ class ClippedSurrogate:
         observation = rollout.observation[rows]
         log_prob, entropy = self._policy.evaluate(observation, rollout.action[rows])
         log_ratio = log_prob - rollout.log_prob[rows]
+        advantage = rollout.advantage[rows]
+        if self._chosen.normalize_advantage:
+            advantage = normalized(advantage)
         policy_loss, clipped = clipped_loss(
-            log_ratio, normalized(rollout.advantage[rows]), self._chosen.clip
+            log_ratio, advantage, self._chosen.clip, self._chosen.dual_clip
         )
-        error = self._policy.value(observation) - rollout.value_target[rows]
-        value_loss = error.square().mean()
+        value_loss = critic_loss(
+            self._policy.value(observation),
+            rollout.value_target[rows],
+            rollout.value[rows],
+            self._chosen.value_clip,
+        )
         loss = (
             policy_loss
             + self._chosen.value_coefficient * value_loss
@@ -127,12 +151,26 @@ def noise(policy: ActorCritic) -> dict[str, float]:
     return {} if policy.log_std is None else {'std': float(policy.log_std.detach().exp().mean())}
 
 
-def clipped_loss(log_ratio: Tensor, advantage: Tensor, clip: float) -> tuple[Tensor, Tensor]:
+def clipped_loss(
+    log_ratio: Tensor, advantage: Tensor, clip: float, dual_clip: float | None = None
+) -> tuple[Tensor, Tensor]:
     """The loss (equation 7 of the paper, negated) and the share of clipped ratios."""
     ratio = log_ratio.exp()
-    bounded = ratio.clamp(1 - clip, 1 + clip)
-    loss = -torch.minimum(ratio * advantage, bounded * advantage).mean()
-    return loss, ((ratio - 1).abs() > clip).float().mean()
+    gain = torch.minimum(ratio * advantage, ratio.clamp(1 - clip, 1 + clip) * advantage)
+    if dual_clip is not None:
+        gain = torch.where(advantage < 0, torch.maximum(gain, dual_clip * advantage), gain)
+    return -gain.mean(), ((ratio - 1).abs() > clip).float().mean()
+
+
+def critic_loss(value: Tensor, target: Tensor, before: Tensor, clip: float | None) -> Tensor:
+    """Mean squared error; with ``clip`` the worse of it and that of the value that stays so close
+    to the one ``before`` the update (https://arxiv.org/abs/2005.12729, section 3).
+    """
+    error = (value - target).square()
+    if clip is not None:
+        bounded = before + (value - before).clamp(-clip, clip)
+        error = torch.maximum(error, (bounded - target).square())
+    return error.mean()
 
 
 def normalized(advantage: Tensor) -> Tensor:
@@ -144,6 +182,5 @@ def normalized(advantage: Tensor) -> Tensor:
 def explained_variance(rollout: Rollout) -> float:
     """Share of the value targets' variance that the critic foresaw: at most 1, 0 for a constant."""
     spread = rollout.value_target.var(correction=0)
-    # the advantage is what the critic missed of its target
-    missed = rollout.advantage.var(correction=0)
+    missed = (rollout.value_target - rollout.value).var(correction=0)
     return float(1 - missed / spread) if spread > 0 else 0.0

@@ -28,10 +28,23 @@ class EntryPoint:
         return self._loaded
 
 
-def offer(monkeypatch, *points):
+def offer(monkeypatch, *points, only=registry.ENTRY_POINT_GROUPS[0]):
     """Let these entry points be what is installed."""
     monkeypatch.setattr(registry, '_state', {'plugins loaded': False})
-    monkeypatch.setattr(registry.metadata, 'entry_points', lambda group: points)
+    monkeypatch.setattr(
+        registry.metadata, 'entry_points', lambda group: points if group == only else []
+    )
+
+
+@pytest.mark.parametrize('group', ['opentinker.plugins', 'opentinker.plugin_registry'])
+def test_plug_ins_are_found_under_both_groups(monkeypatch, group):
+    implementation = object()
+    offer(
+        monkeypatch,
+        EntryPoint('mine', lambda: registry.register('fruit', 'fig')(implementation)),
+        only=group,
+    )
+    assert registry.get('fruit', 'fig') is implementation
 
 
 def test_what_was_registered_is_found_by_name():

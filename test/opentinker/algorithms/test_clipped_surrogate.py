@@ -6,6 +6,7 @@ from opentinker.algorithms.algorithm import Rollout
 from opentinker.algorithms.clipped_surrogate import (
     ClippedSurrogate,
     clipped_loss,
+    critic_loss,
     explained_variance,
     normalized,
 )
@@ -36,7 +37,9 @@ def rollout(policy, rows, **changes):
         'advantage': random.normal(size=rows).astype(np.float32),
         'value_target': random.normal(size=rows).astype(np.float32),
     }
-    return Rollout(**{k: torch.as_tensor(v) for k, v in {**values, **changes}.items()})
+    values |= changes
+    values.setdefault('value', values['value_target'] - values['advantage'])
+    return Rollout(**{key: torch.as_tensor(value) for key, value in values.items()})
 
 
 def optimize(optimizer, data, transitions=0, seed=0):
@@ -49,6 +52,35 @@ def test_the_loss_is_the_worse_of_the_plain_and_the_clipped_ratio():
     loss, clipped = clipped_loss(ratio.log(), advantage, clip=0.2)
     np.testing.assert_allclose(loss, -np.mean([1.2, -1.5, 0.5, -0.8, 2.2]), rtol=1e-6)
     np.testing.assert_allclose(clipped, 4 / 5)
+
+
+def test_the_dual_clip_bounds_the_loss_of_a_bad_action_that_became_likelier():
+    ratio, advantage = torch.tensor([9.0, 2.0, 9.0]), torch.tensor([-1.0, -1.0, 1.0])
+    loss, _ = clipped_loss(ratio.log(), advantage, clip=0.2, dual_clip=3.0)
+    np.testing.assert_allclose(loss, -np.mean([-3, -2, 1.2]), rtol=1e-6)
+
+
+def test_the_value_clip_takes_the_worse_of_both_errors():
+    value, target, before = (torch.tensor(each) for each in ([3.0, 0.5], [3.0, 2.0], [0.0, 0.0]))
+    np.testing.assert_allclose(critic_loss(value, target, before, None), np.mean([0, 2.25]))
+    np.testing.assert_allclose(critic_loss(value, target, before, 1.0), np.mean([4, 2.25]))
+
+
+def test_epochs_end_when_the_policy_has_gone_far():
+    _, optimizer = attached(epochs=10, learning_rate=0.1, target_kl=0.01)
+    policy, free = attached(epochs=10, learning_rate=0.1)
+    data = rollout(policy, 64)
+    assert optimize(optimizer, data)['epochs'] < 10
+    assert optimize(free, data)['epochs'] == 10
+
+
+def test_advantages_can_stay_as_they_are():
+    losses = []
+    for normalize in (True, False):
+        policy, optimizer = attached(epochs=1, normalize_advantage=normalize)
+        data = rollout(policy, 8, advantage=np.full(8, 2.0, np.float32))
+        losses.append(optimize(optimizer, data)['policy_loss'])
+    np.testing.assert_allclose(losses, [0, -2], atol=1e-4)
 
 
 def test_one_advantage_alone_becomes_zero_and_not_nan():
