@@ -59,6 +59,36 @@ def up(
 
 
 @app.command()
+def train(
+    config: Annotated[Path, typer.Argument(help='The config of the job, YAML or JSON.')],
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option('--from', help='A checkpoint of such a job to go on from.', exists=True),
+    ] = None,
+) -> None:
+    """Train in this process, sampling and learning in turn; no graph, no other processes.
+
+    Everything the job writes is in runs/<job>/. Ctrl-C or SIGTERM ends it with a checkpoint.
+    """
+    from opentinker.config import load_config
+    from opentinker.experiments.summary import write_summary
+    from opentinker.lifecycle import Lifecycle
+    from opentinker.monitor.train_progress import TrainProgress
+    from opentinker.training.local_trainer import LocalTrainer
+    from opentinker.training.run_directory import RunDirectory
+
+    with _plain_errors(), Lifecycle() as life:
+        job = load_config(config)
+        job.import_plugins()
+        trainer = life.keep(LocalTrainer(job, checkpoint))
+        run = RunDirectory.create(job)
+        typer.echo(f'Job {job.job} runs in {run.path}')
+        progress = life.keep(TrainProgress(job.stop))
+        reason = trainer.run(run, life, progress.update)
+    typer.echo(write_summary(run, reason, trainer.seconds))
+
+
+@app.command()
 def demo(
     ros_only: Annotated[
         bool, typer.Option('--ros-only', help='Two arms that learn from the ROS graph alone.')
@@ -144,16 +174,20 @@ def _plain_errors() -> Iterator[None]:
     from opentinker.config import ConfigError
     from opentinker.envs.rewards import RewardError
     from opentinker.registry import UnknownNameError
+    from opentinker.training.learner import CheckpointError
+    from opentinker.training.segment_check import UnfitSegmentError
     from opentinker.training.supervisor import SupervisorError
 
     try:
         yield
     except (
         BusError,
+        CheckpointError,
         ConfigError,
         RewardError,
         SupervisorError,
         TimeoutError,
+        UnfitSegmentError,
         UnknownNameError,
     ) as error:
         _fail(str(error))

@@ -61,6 +61,8 @@ class StopConfig(_Part):
     of: str | None = None
     """The sampler whose episodes count, such as ``ros`` or ``sampler_0``; null: all of them."""
     episodes: int = Field(default=50, ge=1)
+    transitions: int | None = Field(default=None, ge=1)
+    """Agent transitions of all samplers."""
     minutes: float | None = Field(default=None, gt=0)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,12 @@ from opentinker.envs.vector import MultiAgentVectorEnv, Step
 from opentinker.policies.policy import Policy
 
 Arrays = dict[str, np.ndarray]
+
+
+def segment_length(env: MultiAgentVectorEnv, batch_size: int, samplers: int) -> int:
+    """Steps a segment, so that one segment of every such sampler makes at least a batch."""
+    agents = max(len(group.agents) for group in env.descriptor.groups.values())
+    return math.ceil(batch_size / (samplers * env.num_envs * agents))
 
 
 class Collector:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from opentinker.envs.vector import MultiAgentVectorEnv
 from opentinker.lifecycle import Lifecycle
 from opentinker.policies.policy import Policy
 from opentinker.policies.weights import load_weights
-from opentinker.training.collector import Collector
+from opentinker.training.collector import Collector, segment_length
 from opentinker.training.parts import make_env
 from opentinker.training.run_directory import RunDirectory
 
@@ -77,7 +76,9 @@ class SamplerProcess:
             group: _make_policy(env, group, update.policy, seed)
             for group, update in welcome.policies.items()
         }
-        length = segment_length(config, env, welcome.config['algorithm']['batch_size'])
+        length = segment_length(
+            env, welcome.config['algorithm']['batch_size'], config.samplers.count
+        )
         self._collector = Collector(env, policies, length, bus.name, seed)
         for message in (welcome.rewards, *welcome.policies.values()):
             self._apply(message)
@@ -128,12 +129,6 @@ class SamplerProcess:
         for group, update in welcome.policies.items():
             if update.version > self._collector.versions[group]:
                 self._apply(update)
-
-
-def segment_length(config: JobConfig, env: MultiAgentVectorEnv, batch_size: int) -> int:
-    """Steps a segment, so that one segment of every sampler makes at least a batch."""
-    agents = max(len(group.agents) for group in env.descriptor.groups.values())
-    return math.ceil(batch_size / (config.samplers.count * config.samplers.envs * agents))
 
 
 def _make_policy(

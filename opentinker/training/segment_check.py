@@ -65,8 +65,10 @@ def _check_ends(segment: Segment) -> None:
 def _check_finite(segment: Segment) -> None:
     for key, values in _by_step(segment):
         if values.dtype.kind == 'f' and not np.isfinite(values).all():
-            step = segment.step[np.argwhere(~np.isfinite(values))[0][0]]
-            raise UnfitSegmentError(f'{key!r} is not finite at step {step}')
+            row, env = np.argwhere(~np.isfinite(values))[0][:2]
+            raise UnfitSegmentError(
+                f'{key!r} is not finite at step {segment.step[row]} of environment {env}'
+            )
     for name in ('last_observation', 'final_observation'):
         for key, values in getattr(segment, name).items():
             if values.dtype.kind == 'f' and not np.isfinite(values).all():

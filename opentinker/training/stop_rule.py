@@ -19,6 +19,8 @@ def stop_reason(rule: StopConfig, statistics: JobStatistics, seconds: float) -> 
                 f'{key} {mean:.2f} over the last {rule.episodes} episodes of {whose} '
                 f'reached {wanted:g}'
             )
+    if rule.transitions is not None and statistics.all.transitions >= rule.transitions:
+        return f'{statistics.all.transitions:,} transitions were sampled'
     if rule.minutes is not None and seconds >= 60 * rule.minutes:
         return f'{rule.minutes:g} minutes are over'
     return ''

@@ -1,0 +1,100 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from opentinker.config import ConfigError, JobConfig, load_config
+from opentinker.lifecycle import Lifecycle
+from opentinker.training.learner import CheckpointError
+from opentinker.training.local_trainer import LocalTrainer
+from opentinker.training.run_directory import RunDirectory
+from opentinker.training.segment_check import UnfitSegmentError
+
+CARTPOLE = {
+    'job': 'cartpole',
+    'env': {'name': 'gymnasium', 'id': 'CartPole-v1'},
+    'policy': {'name': 'actor_critic', 'hidden': [32]},
+    'algorithm': {'name': 'ppo', 'batch_size': 64, 'minibatch_size': 64},
+    'samplers': {'envs': 4},
+    'stop': {'transitions': 256},
+}
+
+
+def trained(folder, checkpoint=None, **changes):
+    """The run directory of a job that was trained to its end, and what ended it."""
+    config = JobConfig(**{**CARTPOLE, **changes})
+    run = RunDirectory.create(config, folder)
+    with Lifecycle() as life:
+        reason = life.keep(LocalTrainer(config, checkpoint)).run(run, life)
+    return run, reason
+
+
+def weights(run):
+    return (run.checkpoints / 'latest.safetensors').read_bytes()
+
+
+def test_a_job_trains_to_its_end_and_leaves_metrics_and_a_checkpoint(tmp_path):
+    run, reason = trained(tmp_path)
+    assert reason == '256 transitions were sampled'
+    assert [line['version'] for line in run.metrics()] == [1, 2, 3, 4, 4]
+    assert run.stop_reason() == reason
+    assert run.metrics()[-1]['local.missing_steps'] == 0
+
+
+def test_the_same_config_trains_the_same_policy_bit_for_bit(tmp_path):
+    first, second, other = (trained(tmp_path, seed=seed)[0] for seed in (0, 0, 1))
+    assert weights(first) == weights(second) != weights(other)
+
+
+@pytest.mark.parametrize('algorithm', ['a2c', 'trpo', 'npg'])
+def test_another_algorithm_is_one_name(tmp_path, algorithm):
+    run, _ = trained(tmp_path, algorithm={'name': algorithm, 'batch_size': 64})
+    assert run.metrics()[-1]['version'] == 4
+
+
+def test_training_goes_on_from_a_checkpoint_and_leaves_it_as_it_is(tmp_path):
+    first, _ = trained(tmp_path)
+    before = weights(first)
+    second, _ = trained(tmp_path, first.checkpoints / 'latest.safetensors')
+    assert second.metrics()[0]['version'] == 5
+    assert weights(first) == before
+
+
+def test_a_checkpoint_of_another_algorithm_is_refused_by_name(tmp_path):
+    first, _ = trained(tmp_path)
+    path = first.checkpoints / 'latest.safetensors'
+    with pytest.raises(CheckpointError, match=r'latest\.safetensors: .*algorithm ppo, not a2c'):
+        LocalTrainer(JobConfig(**{**CARTPOLE, 'algorithm': {'name': 'a2c'}}), path)
+
+
+def test_a_job_with_a_graph_is_sent_to_up():
+    with pytest.raises(ConfigError, match=r'graph: .*opentinker up'):
+        LocalTrainer(JobConfig(**CARTPOLE, graph={'name': 'ros'}))
+
+
+def test_a_reward_that_is_no_number_stops_training_and_keeps_the_checkpoint(tmp_path, monkeypatch):
+    config = JobConfig(**{**CARTPOLE, 'stop': {'transitions': 10_000}})
+    run = RunDirectory.create(config, tmp_path)
+    with Lifecycle() as life:
+        trainer = life.keep(LocalTrainer(config))
+        trainer._save(run)
+        before, step = weights(run), trainer._env.step
+
+        def broken(actions):
+            taken = step(actions)
+            if trainer._collector._steps_done == 37:
+                taken.reward['agent'] = taken.reward['agent'].copy()
+                taken.reward['agent'][2] = np.nan
+            return taken
+
+        monkeypatch.setattr(trainer._env, 'step', broken)
+        with pytest.raises(UnfitSegmentError, match=r"'reward' .* step 37 of environment 2"):
+            trainer.run(run, life)
+    assert weights(run) == before
+
+
+def test_cartpole_is_solved(tmp_path):
+    root = Path(__file__).parents[3]
+    config = load_config(root / 'config/cartpole.yaml').model_dump()
+    config['stop'] = {'mean_return': 475.0, 'episodes': 20, 'transitions': 100_000}
+    assert trained(tmp_path, **config)[1].startswith('return 4')
