@@ -241,6 +241,7 @@ setup(
         'pyzmq>=25',
         'rich>=13',
         'safetensors>=0.4',
+        'threadpoolctl>=3.1',
         'torch>=2.2',
         'typer>=0.12',
         *(wheels(MESSAGE_WHEELS + RUN_WHEELS) if ROS == 'wheels' else []),

@@ -6,7 +6,7 @@ import difflib
 import importlib
 import re
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
@@ -66,6 +66,23 @@ class StopConfig(_Part):
     minutes: float | None = Field(default=None, gt=0)
 
 
+class TrainingConfig(_Part):
+    """How the numbers are computed, whatever the algorithm."""
+
+    device: str = Field(default='auto', pattern=r'^(auto|cpu|mps|xla|cuda(:\d+)?)$')
+    """Where policies are trained; auto: a GPU where there is one."""
+    precision: Literal['float32', 'bfloat16', 'float16'] = 'float32'
+    """Of forward passes and gradients while training; weights and optimizers stay float32."""
+    micro_batch: int | None = Field(default=None, ge=1)
+    """Rows whose gradients are computed at once; they add up to those of the minibatch."""
+    compile: bool = False
+    """Compile the networks before training (torch.compile); needs a C++ compiler on a CPU."""
+    threads: int = Field(default=1, ge=1)
+    """Of torch and of numpy; small networks are fastest with one."""
+    cpus: list[Annotated[int, Field(ge=0)]] | None = Field(default=None, min_length=1)
+    """The processors that the training process may use; null: all."""
+
+
 class JobConfig(_Part):
     """All that defines a job."""
 
@@ -81,6 +98,7 @@ class JobConfig(_Part):
     graph: NamedPart | None = None
     bus: BusConfig = Field(default_factory=BusConfig)
     stop: StopConfig = Field(default_factory=StopConfig)
+    training: TrainingConfig = Field(default_factory=TrainingConfig)
     seed: int = Field(default=0, ge=0)
 
     def import_plugins(self) -> None:

@@ -35,6 +35,7 @@ PYTHON = {
     'pytest': ('python3-pytest', 'pytest'),
     'rich': ('python3-rich', 'rich'),
     'safetensors': (None, 'safetensors'),
+    'threadpoolctl': (None, 'threadpoolctl'),
     'torch': ('python3-torch', 'torch'),
     'typer': ('python3-typer', 'typer'),
     'yaml': ('python3-yaml', 'pyyaml'),

@@ -7,41 +7,20 @@ refused with its reason.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import torch
-from torch import Tensor
 
 from opentinker import registry
-from opentinker.config import ConfigError
+from opentinker.algorithms.rollout import Rollout
+from opentinker.config import ConfigError, TrainingConfig
 from opentinker.data.segment import Segment
 from opentinker.policies.actor_critic import ActorCritic
 
 ALGORITHM, SAMPLER, ESTIMATOR, OPTIMIZER = 'algorithm', 'sampler', 'estimator', 'optimizer'
 PARTS = (SAMPLER, ESTIMATOR, OPTIMIZER)
-
-
-@dataclass
-class Rollout:
-    """Agent transitions as rows, ready to train on."""
-
-    observation: Tensor
-    """``[n, size]``."""
-    action: Tensor
-    """``[n, *action]``, float32 or choices."""
-    log_prob: Tensor
-    """``[n]`` under the policy that acted."""
-    advantage: Tensor
-    """``[n]``."""
-    value_target: Tensor
-    """``[n]``."""
-    value: Tensor
-    """``[n]``: what the critic expected before the update."""
-
-    def __len__(self) -> int:
-        return len(self.advantage)
 
 
 class Sampler(Protocol):
@@ -64,7 +43,13 @@ class Estimator(Protocol):
     families: tuple[str, ...]
     gives: str
 
+    def learn_statistics(self, segments: list[Segment]) -> None: ...
+
     def estimate(self, policy: ActorCritic, segments: list[Segment]) -> Rollout: ...
+
+    def state_dict(self) -> dict[str, Any]: ...
+
+    def load_state_dict(self, state: dict[str, Any]) -> None: ...
 
 
 class Optimizer(Protocol):
@@ -72,11 +57,19 @@ class Optimizer(Protocol):
 
     needs: str
 
-    def attach(self, policy: ActorCritic) -> None: ...
+    def attach(self, policy: ActorCritic, training: TrainingConfig) -> None: ...
 
     def optimize(
-        self, rollout: Rollout, transitions: int, generator: torch.Generator
-    ) -> dict[str, float]: ...
+        self,
+        rollout: Rollout,
+        transitions: int,
+        generator: torch.Generator,
+        again: Callable[[], Rollout],
+    ) -> dict[str, float]:
+        """Improve the policy. ``transitions`` before this rollout place a learning rate; ``again``
+        gives the same rows by the policy as it has become.
+        """
+        ...
 
     def state_dict(self) -> dict[str, Any]: ...
 
@@ -104,17 +97,23 @@ class Algorithm:
     transitions: int = 0
     """Agent transitions trained on."""
 
-    def train(self, policy: ActorCritic, seed: int) -> None:
+    def train(self, policy: ActorCritic, seed: int, training: TrainingConfig | None = None) -> None:
         """Be what :meth:`Policy.update` delegates to."""
         self._policy = policy
         self._generator = torch.Generator().manual_seed(seed)
-        self.optimizer.attach(policy)
+        self.optimizer.attach(policy, training or TrainingConfig())
         policy.trainer = self
 
     def update(self, batch: list[Segment]) -> dict[str, float]:
         """Improve the policy by segments; metrics."""
+        self.estimator.learn_statistics(batch)
         rollout = self.estimator.estimate(self._policy, batch)
-        metrics = self.optimizer.optimize(rollout, self.transitions, self._generator)
+        metrics = self.optimizer.optimize(
+            rollout,
+            self.transitions,
+            self._generator,
+            lambda: self.estimator.estimate(self._policy, batch),
+        )
         # after the update: the ratios of this rollout belong to the old statistics
         self._policy.learn_statistics(rollout.observation)
         self.transitions += len(rollout)
@@ -126,6 +125,7 @@ class Algorithm:
             'name': self.name,
             'transitions': self.transitions,
             'generator': self._generator.get_state(),
+            'estimator': self.estimator.state_dict(),
             'optimizer': self.optimizer.state_dict(),
         }
 
@@ -133,6 +133,7 @@ class Algorithm:
         """Go on from :meth:`state_dict`."""
         self.transitions = state['transitions']
         self._generator.set_state(state['generator'])
+        self.estimator.load_state_dict(state['estimator'])
         self.optimizer.load_state_dict(state['optimizer'])
 
 

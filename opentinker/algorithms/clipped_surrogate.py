@@ -2,33 +2,33 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field
-from torch import Tensor, nn
+from pydantic import ConfigDict, Field
+from torch import Tensor
 
 from opentinker import registry
-from opentinker.algorithms.algorithm import OPTIMIZER, Rollout
-from opentinker.config import checked
+from opentinker.algorithms.algorithm import OPTIMIZER
+from opentinker.algorithms.gradient_step import GradientStep
+from opentinker.algorithms.learning_rate import LearningRateSettings, set_rate
+from opentinker.algorithms.rollout import Rollout
+from opentinker.config import TrainingConfig, checked
 from opentinker.policies.actor_critic import ActorCritic
 
 _EPSILON = 1e-8
 _STATISTICS = (
-    'policy_loss', 'value_loss', 'entropy', 'approx_kl', 'clip_fraction', 'skipped_steps'
+    'loss', 'policy_loss', 'value_loss', 'entropy', 'approx_kl', 'clip_fraction', 'skipped_steps'
 )  # fmt: skip
 
 
-class ClippedSurrogateSettings(BaseModel):
+class ClippedSurrogateSettings(LearningRateSettings):
     """Settings of optimizer ``clipped_surrogate``."""
 
     model_config = ConfigDict(extra='forbid', strict=True, allow_inf_nan=False)
-    learning_rate: float = Field(1e-3, gt=0)
-    final_learning_rate: float = Field(1e-4, ge=0)
-    """Reached on a straight line at ``total_transitions``, and kept."""
-    total_transitions: int = Field(600_000, ge=1)
-    """Agent transitions over which the learning rate falls."""
+    final_learning_rate: float | None = Field(1e-4, ge=0)
     std_learning_rate_factor: float = Field(5.0, gt=0)
     """The few parameters of the action noise take larger steps."""
     epochs: int = Field(6, ge=1)
@@ -43,6 +43,9 @@ class ClippedSurrogateSettings(BaseModel):
     """An epoch whose mean divergence exceeds 1.5 times this is the last one; null: none is."""
     normalize_advantage: bool = True
     """To mean 0 and deviation 1 in each minibatch."""
+    recompute_advantage: bool = False
+    """Estimate anew before each epoch, with the critic as it has become
+    (https://arxiv.org/abs/2006.05990, section 3.5)."""
     value_coefficient: float = Field(0.5, ge=0)
     entropy_coefficient: float = 0.0
     max_grad_norm: float = Field(0.5, gt=0)
@@ -58,92 +61,99 @@ class ClippedSurrogate:
     def __init__(self, **settings: Any) -> None:
         self._chosen = checked('algorithm', ClippedSurrogateSettings, settings)
 
-    def attach(self, policy: ActorCritic) -> None:
+    def attach(self, policy: ActorCritic, training: TrainingConfig) -> None:
         """Train this policy from now on."""
         self._policy = policy
+        self._micro = training.micro_batch
         std = [] if policy.log_std is None else [policy.log_std]
         others = [p for p in policy.parameters() if p is not policy.log_std]
-        self._adam = torch.optim.Adam(
+        adam = torch.optim.Adam(
             [{'params': others, 'factor': 1.0},
-             {'params': std, 'factor': self._chosen.std_learning_rate_factor}], eps=1e-5
+             {'params': std, 'factor': self._chosen.std_learning_rate_factor}],
+            eps=1e-5, fused=policy.device.type in ('cpu', 'cuda'),
         )  # fmt: skip
+        self._step = GradientStep(policy, adam, training, self._chosen.max_grad_norm)
 
     def optimize(
-        self, rollout: Rollout, transitions: int, generator: torch.Generator
+        self,
+        rollout: Rollout,
+        transitions: int,
+        generator: torch.Generator,
+        again: Callable[[], Rollout],
     ) -> dict[str, float]:
         """Improve the policy; ``transitions`` before this rollout place the learning rate."""
-        rate = self._set_learning_rate(transitions)
-        # pieces of equal size: a short last one would weigh as much as the others
-        pieces = math.ceil(len(rollout) / self._chosen.minibatch_size)
-        statistics = []
-        for _ in range(self._chosen.epochs):
-            for rows in torch.randperm(len(rollout), generator=generator).tensor_split(pieces):
-                statistics.append(self._step(rollout, rows))
-            if self._has_gone_far(statistics[-pieces:]):
+        rate = self._chosen.rate(transitions)
+        set_rate(self._step.optimizer, rate)
+        explained = explained_variance(rollout)
+        epochs: list[Tensor] = []
+        for epoch in range(self._chosen.epochs):
+            if epoch and self._chosen.recompute_advantage:
+                fresh = again()
+                rollout = replace(
+                    rollout, advantage=fresh.advantage, value_target=fresh.value_target
+                )
+            epochs.append(self._epoch(rollout, generator))
+            if self._has_gone_far(epochs[-1]):
                 break
-        mean = torch.stack(statistics).mean(0).tolist()
+        mean = torch.stack(epochs).mean(0).tolist()
         return {
             **dict(zip(_STATISTICS, mean, strict=True)),
-            'explained_variance': explained_variance(rollout),
-            'epochs': len(statistics) / pieces,
+            'explained_variance': explained,
+            'epochs': float(len(epochs)),
             'learning_rate': rate,
             **noise(self._policy),
         }
 
-    def _has_gone_far(self, epoch: list[Tensor]) -> bool:
+    def _epoch(self, rollout: Rollout, generator: torch.Generator) -> Tensor:
+        """Every row once; the means of ``_STATISTICS``."""
+        size = self._chosen.minibatch_size
+        return torch.stack(
+            [
+                self._minibatch(rollout, pieces)
+                for pieces in rollout.minibatches(size, generator, self._micro)
+            ]
+        ).mean(0)
+
+    def _has_gone_far(self, epoch: Tensor) -> bool:
         limit = self._chosen.target_kl
-        kl = torch.stack(epoch).mean(0)[_STATISTICS.index('approx_kl')]
-        return limit is not None and bool(kl > 1.5 * limit)
+        return limit is not None and bool(epoch[_STATISTICS.index('approx_kl')] > 1.5 * limit)
 
-    def _set_learning_rate(self, transitions: int) -> float:
-        first, last = self._chosen.learning_rate, self._chosen.final_learning_rate
-        rate = first + (last - first) * min(transitions / self._chosen.total_transitions, 1.0)
-        for group in self._adam.param_groups:
-            group['lr'] = rate * group['factor']
-        return rate
-
-    def _step(self, rollout: Rollout, rows: Tensor) -> Tensor:
-        """One minibatch; its values of ``_STATISTICS``."""
-        observation = rollout.observation[rows]
-        log_prob, entropy = self._policy.evaluate(observation, rollout.action[rows])
-        log_ratio = log_prob - rollout.log_prob[rows]
-        advantage = rollout.advantage[rows]
+    def _minibatch(self, rollout: Rollout, pieces: list[Tensor]) -> Tensor:
+        """One step; its values of ``_STATISTICS``."""
+        advantages = [rollout.advantage[rows] for rows in pieces]
         if self._chosen.normalize_advantage:
-            advantage = normalized(advantage)
+            joined = normalized(torch.cat(advantages))
+            advantages = list(joined.split([len(rows) for rows in pieces]))
+        each = iter(advantages)
+        return self._step(pieces, lambda rows: self._losses(rollout, rows, next(each)))
+
+    def _losses(self, rollout: Rollout, rows: Tensor, advantage: Tensor) -> list[Tensor]:
+        """Means over rows: the loss, and those of ``_STATISTICS`` that come of it."""
+        chances, value = self._policy(rollout.observation[rows])
+        log_ratio = chances.log_prob(rollout.action[rows]) - rollout.log_prob[rows]
         policy_loss, clipped = clipped_loss(
             log_ratio, advantage, self._chosen.clip, self._chosen.dual_clip
         )
         value_loss = critic_loss(
-            self._policy.value(observation),
-            rollout.value_target[rows],
-            rollout.value[rows],
-            self._chosen.value_clip,
+            value, rollout.value_target[rows], rollout.value[rows], self._chosen.value_clip
         )
+        entropy = chances.entropy().mean()
         loss = (
             policy_loss
             + self._chosen.value_coefficient * value_loss
             - self._chosen.entropy_coefficient * entropy
         )
-        self._adam.zero_grad()
-        loss.backward()
-        norm = nn.utils.clip_grad_norm_(self._policy.parameters(), self._chosen.max_grad_norm)
-        # one step with a gradient that is not finite would end the policy
-        finite = norm.isfinite()
-        if finite:
-            self._adam.step()
-            self._policy.constrain()
         # k3 of http://joschu.net/blog/kl-approx.html: unbiased, and never below 0
         kl = (log_ratio.detach().exp() - 1 - log_ratio.detach()).mean()
-        values = [policy_loss, value_loss, entropy, kl, clipped, (~finite).float()]
-        return torch.stack([value.detach() for value in values])
+        return [loss, policy_loss, value_loss, entropy, kl, clipped]
 
     def state_dict(self) -> dict[str, Any]:
         """Adam's state."""
-        return self._adam.state_dict()
+        return self._step.state_dict()
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from :meth:`state_dict`."""
-        self._adam.load_state_dict(state)
+        self._step.load_state_dict(state)
 
 
 def noise(policy: ActorCritic) -> dict[str, float]:

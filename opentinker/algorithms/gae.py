@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from opentinker import registry
-from opentinker.algorithms.advantage_estimator import BaseAdvantageEstimator, Steps
+from opentinker.algorithms.advantage_estimator import (
+    AdvantageSettings,
+    BaseAdvantageEstimator,
+    Steps,
+)
 from opentinker.algorithms.algorithm import ESTIMATOR
-from opentinker.config import checked
 
 
-class GaeSettings(BaseModel):
+class GaeSettings(AdvantageSettings):
     """Settings of estimators ``gae`` and ``td_lambda``."""
 
-    model_config = ConfigDict(extra='forbid', strict=True, allow_inf_nan=False)
     gamma: float = Field(0.97, ge=0, le=1)
-    """Discount of a step."""
     lam: float = Field(0.95, ge=0, le=1)
     """Weight of longer returns: 0 bootstraps at once, 1 sums rewards to the end."""
 
@@ -56,13 +55,14 @@ class Gae(BaseAdvantageEstimator):
 
     settings = GaeSettings
 
-    def __init__(self, **settings: Any) -> None:
-        chosen = checked('algorithm', GaeSettings, settings)
-        self._gamma, self._lam = chosen.gamma, chosen.lam
-
     def advantages(self, steps: Steps) -> tuple[np.ndarray, np.ndarray]:
         """Value targets are value plus advantage."""
         advantage = gae(
-            steps.reward, steps.value, steps.next_value, steps.ended, self._gamma, self._lam
+            steps.reward,
+            steps.value,
+            steps.next_value,
+            steps.ended,
+            self.chosen.gamma,
+            self.chosen.lam,
         )
         return advantage, advantage + steps.value

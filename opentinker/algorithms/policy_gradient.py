@@ -4,20 +4,26 @@ https://arxiv.org/abs/1602.01783.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field
-from torch import nn
+from pydantic import ConfigDict, Field
+from torch import Tensor
 
 from opentinker import registry
-from opentinker.algorithms.algorithm import OPTIMIZER, Rollout
+from opentinker.algorithms.algorithm import OPTIMIZER
 from opentinker.algorithms.clipped_surrogate import explained_variance, noise, normalized
-from opentinker.config import checked
+from opentinker.algorithms.gradient_step import GradientStep
+from opentinker.algorithms.learning_rate import LearningRateSettings, set_rate
+from opentinker.algorithms.rollout import Rollout
+from opentinker.config import TrainingConfig, checked
 from opentinker.policies.actor_critic import ActorCritic
 
+_STATISTICS = ('loss', 'policy_loss', 'value_loss', 'entropy', 'skipped_steps')
 
-class PolicyGradientSettings(BaseModel):
+
+class PolicyGradientSettings(LearningRateSettings):
     """Settings of optimizer ``policy_gradient``."""
 
     model_config = ConfigDict(extra='forbid', strict=True, allow_inf_nan=False)
@@ -40,49 +46,54 @@ class PolicyGradient:
     def __init__(self, **settings: Any) -> None:
         self._chosen = checked('algorithm', PolicyGradientSettings, settings)
 
-    def attach(self, policy: ActorCritic) -> None:
+    def attach(self, policy: ActorCritic, training: TrainingConfig) -> None:
         """Train this policy from now on."""
         self._policy = policy
-        self._rmsprop = torch.optim.RMSprop(
-            policy.parameters(), self._chosen.learning_rate, alpha=self._chosen.decay, eps=1e-5
+        self._micro = training.micro_batch
+        rmsprop = torch.optim.RMSprop(
+            policy.parameters(), alpha=self._chosen.decay, eps=1e-5, foreach=True
         )
+        self._step = GradientStep(policy, rmsprop, training, self._chosen.max_grad_norm)
 
     def optimize(
-        self, rollout: Rollout, transitions: int, generator: torch.Generator
+        self,
+        rollout: Rollout,
+        transitions: int,
+        generator: torch.Generator,
+        again: Callable[[], Rollout],
     ) -> dict[str, float]:
         """Improve the policy by the gradient at its present parameters."""
+        rate = self._chosen.rate(transitions)
+        set_rate(self._step.optimizer, rate)
         advantage = rollout.advantage
         if self._chosen.normalize_advantage:
             advantage = normalized(advantage)
-        log_prob, entropy = self._policy.evaluate(rollout.observation, rollout.action)
-        policy_loss = -(log_prob * advantage).mean()
-        error = self._policy.value(rollout.observation) - rollout.value_target
-        value_loss = error.square().mean()
+        (pieces,) = rollout.minibatches(len(rollout), generator, self._micro)
+        values = self._step(pieces, lambda rows: self._losses(rollout, rows, advantage[rows]))
+        return {
+            **dict(zip(_STATISTICS, values.tolist(), strict=True)),
+            'explained_variance': explained_variance(rollout),
+            'learning_rate': rate,
+            **noise(self._policy),
+        }
+
+    def _losses(self, rollout: Rollout, rows: Tensor, advantage: Tensor) -> list[Tensor]:
+        """Means over rows: the loss, and those of ``_STATISTICS`` that come of it."""
+        chances, value = self._policy(rollout.observation[rows])
+        policy_loss = -(chances.log_prob(rollout.action[rows]) * advantage).mean()
+        value_loss = (value - rollout.value_target[rows]).square().mean()
+        entropy = chances.entropy().mean()
         loss = (
             policy_loss
             + self._chosen.value_coefficient * value_loss
             - self._chosen.entropy_coefficient * entropy
         )
-        self._rmsprop.zero_grad()
-        loss.backward()
-        norm = nn.utils.clip_grad_norm_(self._policy.parameters(), self._chosen.max_grad_norm)
-        # one step with a gradient that is not finite would end the policy
-        if norm.isfinite():
-            self._rmsprop.step()
-            self._policy.constrain()
-        return {
-            'policy_loss': policy_loss.item(),
-            'value_loss': value_loss.item(),
-            'entropy': entropy.item(),
-            'skipped_steps': float(not norm.isfinite()),
-            'explained_variance': explained_variance(rollout),
-            **noise(self._policy),
-        }
+        return [loss, policy_loss, value_loss, entropy]
 
     def state_dict(self) -> dict[str, Any]:
         """RMSprop's state."""
-        return self._rmsprop.state_dict()
+        return self._step.state_dict()
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from :meth:`state_dict`."""
-        self._rmsprop.load_state_dict(state)
+        self._step.load_state_dict(state)

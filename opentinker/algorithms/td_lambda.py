@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from opentinker import registry
 from opentinker.algorithms.advantage_estimator import BaseAdvantageEstimator, Steps
 from opentinker.algorithms.algorithm import ESTIMATOR
 from opentinker.algorithms.gae import GaeSettings, accumulated
-from opentinker.config import checked
 
 
 @registry.register(ESTIMATOR, 'td_lambda')
@@ -22,18 +19,13 @@ class TdLambda(BaseAdvantageEstimator):
 
     settings = GaeSettings
 
-    def __init__(self, **settings: Any) -> None:
-        chosen = checked('algorithm', GaeSettings, settings)
-        self._gamma, self._lam = np.float32(chosen.gamma), np.float32(chosen.lam)
-
     def advantages(self, steps: Steps) -> tuple[np.ndarray, np.ndarray]:
         """TD errors and λ-returns."""
-        one_step = steps.reward + self._gamma * steps.next_value
+        gamma, lam = np.float32(self.chosen.gamma), np.float32(self.chosen.lam)
+        one_step = steps.reward + gamma * steps.next_value
         # the last step of an episode or of the segment has nothing beyond its bootstrap
         last = steps.ended.copy()
         last[-1] = True
-        share = np.where(last, np.float32(1), 1 - self._lam)
-        target = accumulated(
-            steps.reward + self._gamma * share * steps.next_value, self._gamma * self._lam * ~last
-        )
+        share = np.where(last, np.float32(1), 1 - lam)
+        target = accumulated(steps.reward + gamma * share * steps.next_value, gamma * lam * ~last)
         return one_step - steps.value, target

@@ -17,9 +17,11 @@ from torch import Tensor, nn
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from opentinker import registry
-from opentinker.algorithms.algorithm import OPTIMIZER, Rollout
+from opentinker.algorithms.algorithm import OPTIMIZER
 from opentinker.algorithms.clipped_surrogate import explained_variance, noise, normalized
-from opentinker.config import checked
+from opentinker.algorithms.gradient_step import GradientStep
+from opentinker.algorithms.rollout import Rollout
+from opentinker.config import TrainingConfig, checked
 from opentinker.policies.actor_critic import ActorCritic
 
 _SMALL = 1e-10
@@ -60,14 +62,20 @@ class NaturalGradient:
     def __init__(self, **settings: Any) -> None:
         self._chosen: Any = checked('algorithm', self.settings, settings)
 
-    def attach(self, policy: ActorCritic) -> None:
-        """Train this policy from now on."""
+    def attach(self, policy: ActorCritic, training: TrainingConfig) -> None:
+        """Train this policy from now on; the actor's step is computed at once, in float32."""
         self._policy = policy
-        rate = self._chosen.critic_learning_rate
-        self._adam = torch.optim.Adam(policy.critic.parameters(), rate)
+        self._micro = training.micro_batch
+        # what actor and critic share belongs to the actor: its divergence is bounded
+        adam = torch.optim.Adam(policy.critic.parameters(), self._chosen.critic_learning_rate)
+        self._critic_step = GradientStep(policy, adam, training)
 
     def optimize(
-        self, rollout: Rollout, transitions: int, generator: torch.Generator
+        self,
+        rollout: Rollout,
+        transitions: int,
+        generator: torch.Generator,
+        again: Callable[[], Rollout],
     ) -> dict[str, float]:
         """Improve actor and critic."""
         metrics = self._improve_actor(rollout)
@@ -89,7 +97,7 @@ class NaturalGradient:
         advantage = normalized(rollout.advantage)
 
         def gain() -> Tensor:
-            log_prob, _ = self._policy.evaluate(rollout.observation, rollout.action)
+            log_prob = self._policy.distribution(rollout.observation).log_prob(rollout.action)
             return ((log_prob - rollout.log_prob).exp() * advantage).mean()
 
         def divergence() -> Tensor:
@@ -126,29 +134,25 @@ class NaturalGradient:
         return 1.0
 
     def _fit_critic(self, rollout: Rollout, generator: torch.Generator) -> float:
-        pieces = math.ceil(len(rollout) / self._chosen.minibatch_size)
-        losses = []
-        for _ in range(self._chosen.critic_epochs):
-            for rows in torch.randperm(len(rollout), generator=generator).tensor_split(pieces):
-                error = self._policy.value(rollout.observation[rows]) - rollout.value_target[rows]
-                loss = error.square().mean()
-                self._adam.zero_grad()
-                loss.backward()
-                if nn.utils.get_total_norm(self._gradients()).isfinite():
-                    self._adam.step()
-                losses.append(loss.detach())
-        return float(torch.stack(losses).mean())
+        def losses(rows: Tensor) -> list[Tensor]:
+            error = self._policy.value(rollout.observation[rows]) - rollout.value_target[rows]
+            return [error.square().mean()]
 
-    def _gradients(self) -> list[Tensor]:
-        return [p.grad for p in self._policy.critic.parameters() if p.grad is not None]
+        size = self._chosen.minibatch_size
+        steps = [
+            self._critic_step(pieces, losses)[0]
+            for _ in range(self._chosen.critic_epochs)
+            for pieces in rollout.minibatches(size, generator, self._micro)
+        ]
+        return float(torch.stack(steps).mean())
 
     def state_dict(self) -> dict[str, Any]:
         """The critic's Adam; the actor's steps have no memory."""
-        return self._adam.state_dict()
+        return self._critic_step.state_dict()
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from :meth:`state_dict`."""
-        self._adam.load_state_dict(state)
+        self._critic_step.load_state_dict(state)
 
 
 @registry.register(OPTIMIZER, 'trust_region')

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from opentinker import registry
-from opentinker.algorithms.advantage_estimator import BaseAdvantageEstimator, Steps
+from opentinker.algorithms.advantage_estimator import (
+    AdvantageSettings,
+    BaseAdvantageEstimator,
+    Steps,
+)
 from opentinker.algorithms.algorithm import ESTIMATOR
 from opentinker.algorithms.gae import accumulated
-from opentinker.config import checked
 
 
-class VTraceSettings(BaseModel):
+class VTraceSettings(AdvantageSettings):
     """Settings of estimator ``v_trace``."""
 
-    model_config = ConfigDict(extra='forbid', strict=True, allow_inf_nan=False)
-    gamma: float = Field(0.99, ge=0, le=1)
-    """Discount of a step."""
     lam: float = Field(1.0, ge=0, le=1)
     """Weight of longer returns (remark 2 of the paper)."""
     max_rho: float = Field(1.0, gt=0)
@@ -35,16 +33,13 @@ class VTrace(BaseAdvantageEstimator):
     settings = VTraceSettings
     corrects_lag = True
 
-    def __init__(self, **settings: Any) -> None:
-        self._chosen = checked('algorithm', VTraceSettings, settings)
-
     def advantages(self, steps: Steps) -> tuple[np.ndarray, np.ndarray]:
         """The actor's weighted advantages, and the targets v_s of the critic."""
         assert steps.log_ratio is not None
-        gamma = np.float32(self._chosen.gamma)
+        gamma = np.float32(self.chosen.gamma)
         ratio = np.exp(steps.log_ratio)
-        rho = np.minimum(ratio, np.float32(self._chosen.max_rho))
-        trace = np.float32(self._chosen.lam) * np.minimum(ratio, np.float32(self._chosen.max_c))
+        rho = np.minimum(ratio, np.float32(self.chosen.max_rho))
+        trace = np.float32(self.chosen.lam) * np.minimum(ratio, np.float32(self.chosen.max_c))
         error = rho * (steps.reward + gamma * steps.next_value - steps.value)
         target = steps.value + accumulated(error, gamma * trace * ~steps.ended)
         following = np.concatenate([target[1:], steps.next_value[-1:]])

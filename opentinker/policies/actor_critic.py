@@ -1,9 +1,9 @@
-"""Actor and critic as two multi-layer perceptrons over all observation keys."""
+"""Actor and critic: two perceptrons over what the encoder and a memory make of observations."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -12,12 +12,27 @@ from torch import Tensor, nn
 
 from opentinker import registry
 from opentinker.config import checked
+from opentinker.data.batch import Batch
 from opentinker.envs.descriptor import ArrayInfo, EnvDescriptor
-from opentinker.policies.distributions import Categorical, Distribution, Gaussian
-from opentinker.policies.normalizer import RunningNormalizer
-from opentinker.policies.policy import KIND, ActionOutput, Arrays, Policy, PolicyMismatchError
+from opentinker.policies.distributions import (
+    Categorical,
+    Distribution,
+    Gaussian,
+    SquashedGaussian,
+)
+from opentinker.policies.encoder import MASK, Encoder
+from opentinker.policies.networks import Activation, FastPerceptron, Memory, perceptron
+from opentinker.policies.policy import (
+    KIND,
+    STATE,
+    ActionOutput,
+    Arrays,
+    Policy,
+    PolicyMismatchError,
+)
 
-MASK = 'action_mask'
+FIRST = 'first'
+"""Key of inputs in sequences: marks the row at which each begins."""
 
 
 class ActorCriticSettings(BaseModel):
@@ -26,10 +41,17 @@ class ActorCriticSettings(BaseModel):
     model_config = ConfigDict(extra='forbid', strict=True, allow_inf_nan=False)
     hidden: list[PositiveInt] = Field([128, 128], min_length=1)
     """Units of each hidden layer, of actor and critic alike."""
+    activation: Activation = 'tanh'
+    distribution: Literal['gaussian', 'squashed_gaussian'] = 'gaussian'
+    """Of actions that are no choices; the environment clips what a gaussian draws out of bounds."""
     std: float = Field(0.5, gt=0)
     """Standard deviation of the actions at first (of those that are no choices); it is learnt."""
     min_std: float = Field(0.05, gt=0)
     """It is not learnt below this."""
+    memory: PositiveInt | None = None
+    """Units of a recurrent layer before actor and critic; null: none."""
+    sequence: PositiveInt = 16
+    """Steps through which the memory's gradient goes back."""
 
 
 class ActorCritic(Policy):
@@ -48,80 +70,107 @@ class ActorCritic(Policy):
                 f'observation {MASK!r} has {mask.size} values; the choices of the action are '
                 f'{sum(choices or ())}'
             )
-        self._keys = sorted(self.info.observation, key=lambda key: key == MASK)
-        widths = {key: _width(info) for key, info in self.info.observation.items()}
-        self._size = sum(width for key, width in widths.items() if key != MASK)
+        self.settings = settings
         outputs = sum(choices) if choices else self.info.action.size
         self._min_log_std = math.log(settings.min_std)
         self._generator = torch.Generator().manual_seed(seed)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            self.actor = perceptron(self._size, settings.hidden, outputs, gain=0.01)
-            self.critic = perceptron(self._size, settings.hidden, 1, gain=1.0)
+            self.encoder = Encoder(self.info.observation)
+            size = self.encoder.outputs
+            self.memory: Memory | None = None
+            if settings.memory:
+                self.memory = Memory(size, settings.memory)
+                self.state = {STATE: ArrayInfo(shape=(settings.memory,))}
+                size = settings.memory
+            hidden, activation = settings.hidden, settings.activation
+            self.actor = perceptron(size, hidden, outputs, 0.01, activation)
+            self.critic = perceptron(size, hidden, 1, 1.0, activation)
         self.log_std: nn.Parameter | None = None
         if choices is None:
             self.log_std = nn.Parameter(torch.full((outputs,), math.log(settings.std)))
-        self.normalizer = RunningNormalizer(self._size)
+        self._fast_actor = FastPerceptron(self.actor)
 
     @torch.inference_mode()
     def get_action(self, observation: Arrays, deterministic: bool = False) -> ActionOutput:
         """Draw actions; the likeliest where ``deterministic``."""
-        chances = self.distribution(self.flat(observation))
-        action = chances.mode if deterministic else chances.sample(self._generator)
-        log_prob = chances.log_prob(action).numpy()
-        return ActionOutput(self._shaped(action).numpy(), log_prob)
-
-    def _shaped(self, action: Tensor) -> Tensor:
-        if self.info.action.discrete:
-            return action
-        return action.reshape(*action.shape[:-1], *self.info.action.shape)
-
-    def flat(self, observation: Arrays) -> Tensor:
-        """``[..., size]`` float32: all keys in descriptor order, choices as one-hot vectors; the
-        mask comes last.
-        """
         self.check(observation)
-        parts = []
-        for key in self._keys:
-            info, values = self.info.observation[key], observation[key]
-            lead = values.shape[: values.ndim - len(info.shape)]
-            if key == MASK:
-                parts.append(values.reshape(*lead, info.size))
-            else:
-                parts.append(_one_hot(values, info).reshape(*lead, _width(info)))
-        return torch.from_numpy(np.concatenate(parts, axis=-1, dtype=np.float32))
+        chances, state = self._outlook(observation)
+        action = chances.mode if deterministic else chances.sample(self._generator)
+        log_prob = chances.log_prob(action)
+        return ActionOutput(action.cpu().numpy(), log_prob.cpu().numpy(), state)
 
-    def distribution(self, flat: Tensor) -> Distribution:
-        """Of the actions, given observations ``[..., size]``."""
-        output = self.actor(self._features(flat))
-        if self.log_std is not None:
-            return Gaussian(output, self.log_std)
-        mask = flat[..., self._size :] if MASK in self.info.observation else None
-        choices = self.info.action.categories or ()
-        return Categorical(output, choices, self.info.action.shape, mask)
+    def _outlook(self, observation: Arrays) -> tuple[Distribution, Arrays]:
+        """The distribution of the actions, and the state after acting."""
+        if self._is_small:
+            vector = self.encoder.vector(observation)
+            output = torch.from_numpy(self._fast_actor(self.encoder.normalizer.fast(vector)))
+            mask = torch.from_numpy(observation[MASK]) if MASK in self.info.observation else None
+            return self._chances(output, mask), {}
+        inputs = self.inputs(observation)
+        features = self._features(inputs)
+        state = {} if self.memory is None else {STATE: features.cpu().numpy()}
+        return self._chances(self.actor(features), inputs.get(MASK)), state
 
-    def evaluate(self, flat: Tensor, action: Tensor) -> tuple[Tensor, Tensor]:
-        """Log-probability ``[...]`` of actions under this policy, and its mean entropy (scalar)."""
-        chances = self.distribution(flat)
-        if self.log_std is not None:
-            action = action.reshape(*flat.shape[:-1], -1)
-        return chances.log_prob(action), chances.entropy().mean()
+    @property
+    def _is_small(self) -> bool:
+        on_cpu = self.critic[0].weight.device.type == 'cpu'
+        return on_cpu and self.memory is None and not self.encoder.has_images
 
-    def value(self, flat: Tensor) -> Tensor:
-        """``[...]``: what the critic expects from observations ``[..., size]``."""
-        return self.critic(self._features(flat)).squeeze(-1)
+    def inputs(self, observation: Arrays) -> Batch:
+        """Observations as tensors: what the other methods take, and an algorithm keeps as rows."""
+        self.check(observation)
+        inputs = self.encoder.inputs(observation)
+        if self.memory is not None:
+            lead = inputs['vector'].shape[:-1]
+            before = observation.get(STATE)
+            if before is None:
+                before = np.zeros((*lead, self.memory.units), np.float32)
+            inputs = inputs.with_(**{STATE: torch.from_numpy(np.array(before))})
+        return inputs.to(self.device)
 
-    def learn_statistics(self, flat: Tensor) -> None:
-        """Take observations ``[n, size]`` into the normalisation."""
-        self.normalizer.update(flat[..., : self._size])
+    def forward(self, inputs: Batch) -> tuple[Distribution, Tensor]:
+        """:meth:`distribution` and :meth:`value` at once."""
+        features = self._features(inputs)
+        value = self.critic(features).squeeze(-1)
+        return self._chances(self.actor(features), inputs.get(MASK)), value
+
+    def distribution(self, inputs: Batch) -> Distribution:
+        """Of the actions."""
+        return self._chances(self.actor(self._features(inputs)), inputs.get(MASK))
+
+    def value(self, inputs: Batch) -> Tensor:
+        """``[...]``: what the critic expects."""
+        return self.critic(self._features(inputs)).squeeze(-1)
+
+    def learn_statistics(self, inputs: Batch) -> None:
+        """Take observations ``[n, ...]`` into the normalisation."""
+        self.encoder.normalizer.update(inputs['vector'])
 
     def actor_parameters(self) -> list[nn.Parameter]:
         """Those on which the actions depend."""
         own = [] if self.log_std is None else [self.log_std]
-        return [*self.actor.parameters(), *own]
+        return [*self.shared_parameters(), *self.actor.parameters(), *own]
 
-    def _features(self, flat: Tensor) -> Tensor:
-        return self.normalizer(flat[..., : self._size])
+    def shared_parameters(self) -> list[nn.Parameter]:
+        """Those on which both actions and values depend."""
+        memory = [] if self.memory is None else list(self.memory.parameters())
+        return [*self.encoder.parameters(), *memory]
+
+    def _chances(self, output: Tensor, mask: Tensor | None) -> Distribution:
+        action = self.info.action
+        if self.log_std is None:
+            return Categorical(output, action.categories or (), action.shape, mask)
+        kind = Gaussian if self.settings.distribution == 'gaussian' else SquashedGaussian
+        return kind(output, self.log_std, action.shape)
+
+    def _features(self, inputs: Batch) -> Tensor:
+        features = self.encoder(inputs)
+        if self.memory is None:
+            return features
+        if FIRST in inputs:
+            return self.memory.unroll(features, inputs[STATE], inputs[FIRST])
+        return self.memory.step(features, inputs[STATE])
 
     @torch.no_grad()
     def constrain(self) -> None:
@@ -131,37 +180,6 @@ class ActorCritic(Policy):
         """
         if self.log_std is not None:
             self.log_std.clamp_(min=self._min_log_std)
-
-
-def _width(info: ArrayInfo) -> int:
-    return sum(info.categories) if info.categories else info.size
-
-
-def _one_hot(values: np.ndarray, info: ArrayInfo) -> np.ndarray:
-    if info.categories is None:
-        return values
-    columns = values.reshape(-1, info.size).T
-    parts = [
-        np.eye(number, dtype=np.float32)[column]
-        for number, column in zip(info.categories, columns, strict=True)
-    ]
-    return np.concatenate(parts, axis=-1)
-
-
-def perceptron(size: int, hidden: list[int], outputs: int, gain: float) -> nn.Sequential:
-    """Tanh layers with orthogonal weights; ``gain`` scales those of the last one."""
-    sizes = [size, *hidden]
-    layers: list[nn.Module] = []
-    for before, after in zip(sizes, hidden, strict=False):
-        layers += [_linear(before, after, math.sqrt(2)), nn.Tanh()]
-    return nn.Sequential(*layers, _linear(sizes[-1], outputs, gain))
-
-
-def _linear(before: int, after: int, gain: float) -> nn.Linear:
-    layer = nn.Linear(before, after)
-    nn.init.orthogonal_(layer.weight, gain)
-    nn.init.zeros_(layer.bias)
-    return layer
 
 
 @registry.register(KIND, 'actor_critic')

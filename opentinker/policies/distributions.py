@@ -10,10 +10,20 @@ import math
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 LOG_TWO_PI = math.log(2 * math.pi)
+_EDGE = 1 - 1e-6
+"""The largest action whose origin float32 can tell."""
+_QUADRATURE = tuple(
+    values.astype(np.float32) * scale
+    for values, scale in zip(
+        np.polynomial.hermite_e.hermegauss(16), (1, 1 / math.sqrt(2 * math.pi)), strict=True
+    )
+)
+"""Points, and weights that add up to 1."""
 _CLOSED = -1e9
 """Logit of a choice that the mask closes: its probability is 0 in float32, its gradient finite."""
 
@@ -40,24 +50,31 @@ class Gaussian:
     """Independent normal distributions."""
 
     mean: Tensor
-    """``[..., action]``."""
+    """``[..., size]``."""
     log_std: Tensor
-    """``[action]``."""
+    """``[size]``."""
+    shape: tuple[int, ...]
+    """Of one action."""
 
     def sample(self, generator: torch.Generator) -> Tensor:
-        """Draw ``[..., action]``."""
-        noise = torch.randn(self.mean.shape, generator=generator)
-        return self.mean + self.log_std.exp() * noise
+        """Draw ``[..., *shape]``."""
+        return self._shaped(self.mean + self.log_std.exp() * self._noise(generator))
+
+    def _noise(self, generator: torch.Generator) -> Tensor:
+        return torch.randn(self.mean.shape, generator=generator).to(self.mean.device)
 
     @property
     def mode(self) -> Tensor:
         """The means."""
-        return self.mean
+        return self._shaped(self.mean)
+
+    def _shaped(self, flat: Tensor) -> Tensor:
+        return flat if len(self.shape) == 1 else flat.reshape(*flat.shape[:-1], *self.shape)
 
     def log_prob(self, action: Tensor) -> Tensor:
         """Log-density, summed over the action's elements."""
-        z = (action - self.mean) * torch.exp(-self.log_std)
-        return (-0.5 * z * z - self.log_std - 0.5 * LOG_TWO_PI).sum(-1)
+        z = (action.reshape(self.mean.shape) - self.mean) * torch.exp(-self.log_std)
+        return -0.5 * z.square().sum(-1) - (self.log_std + 0.5 * LOG_TWO_PI).sum(-1)
 
     def entropy(self) -> Tensor:
         """In nats."""
@@ -68,6 +85,40 @@ class Gaussian:
         variance, others = (2 * self.log_std).exp(), (2 * other.log_std).exp()
         spread = (variance + (self.mean - other.mean).square()) / (2 * others)
         return (other.log_std - self.log_std + spread - 0.5).sum(-1)
+
+
+class SquashedGaussian(Gaussian):
+    """A normal distribution whose draws go through tanh: no action is out of bounds.
+
+    The correction of the density is that of Haarnoja et al. 2018, appendix C,
+    https://arxiv.org/abs/1801.01290.
+    """
+
+    def sample(self, generator: torch.Generator) -> Tensor:
+        """Draw ``[..., *shape]`` between -1 and 1."""
+        return super().sample(generator).tanh()
+
+    @property
+    def mode(self) -> Tensor:
+        """The medians; tanh keeps those."""
+        return super().mode.tanh()
+
+    def log_prob(self, action: Tensor) -> Tensor:
+        """Log-density, summed over the action's elements."""
+        before = action.clamp(-_EDGE, _EDGE).atanh()
+        bend = _log_slope(before).reshape(self.mean.shape).sum(-1)
+        return super().log_prob(before) - bend
+
+    def entropy(self) -> Tensor:
+        """In nats; the mean of the bend is integrated by 16-point Gauss-Hermite quadrature."""
+        points, weights = (torch.from_numpy(each).to(self.mean) for each in _QUADRATURE)
+        before = self.mean[..., None] + self.log_std.exp()[..., None] * points
+        return super().entropy() + (_log_slope(before) @ weights).sum(-1)
+
+
+def _log_slope(before: Tensor) -> Tensor:
+    """Log of the derivative of tanh, also where float32 would round it to 0."""
+    return 2 * (math.log(2) - before - nn.functional.softplus(-2 * before))
 
 
 @dataclass
@@ -86,14 +137,17 @@ class Categorical:
         logits = self.logits
         if self.mask is not None:
             logits = logits.masked_fill(self.mask == 0, _CLOSED)
-        self._log_probs = [part.log_softmax(-1) for part in logits.split(self.categories, -1)]
+        parts = (logits,) if not self.shape else logits.split(self.categories, -1)
+        self._log_probs = [part.log_softmax(-1) for part in parts]
 
     def sample(self, generator: torch.Generator) -> Tensor:
         """Draw ``[..., *shape]`` int64."""
         draws = []
         for log_prob in self._log_probs:
             rows = log_prob.exp().reshape(-1, log_prob.shape[-1])
-            chosen = torch.multinomial(rows, 1, generator=generator)
+            # the quickest of exponential clocks, at the rates of the probabilities
+            clocks = torch.empty(rows.shape).exponential_(generator=generator)
+            chosen = (rows / clocks.to(rows.device)).argmax(-1)
             draws.append(chosen.reshape(log_prob.shape[:-1]))
         return self._shaped(draws)
 
@@ -104,6 +158,8 @@ class Categorical:
 
     def log_prob(self, action: Tensor) -> Tensor:
         """Log-probability, summed over the choices."""
+        if not self.shape:
+            return self._log_probs[0].gather(-1, action.long().unsqueeze(-1)).squeeze(-1)
         columns = action.reshape(*self.logits.shape[:-1], len(self.categories)).unbind(-1)
         each = [
             log_prob.gather(-1, column.long().unsqueeze(-1)).squeeze(-1)
@@ -121,4 +177,6 @@ class Categorical:
         return torch.stack([(p.exp() * (p - q)).sum(-1) for p, q in pairs]).sum(0)
 
     def _shaped(self, choices: list[Tensor]) -> Tensor:
+        if not self.shape:
+            return choices[0]
         return torch.stack(choices, -1).reshape(*self.logits.shape[:-1], *self.shape)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 import torch
 
-from opentinker.envs.descriptor import EnvDescriptor
+from opentinker.envs.descriptor import ArrayInfo, EnvDescriptor
 
 KIND = 'policy'
 """Registry kind: ``factory(descriptor, group, *, seed, **settings) -> Policy``."""
+
+STATE = 'policy/memory'
+"""Observation key of what a recurrent policy remembers."""
 
 Arrays = dict[str, np.ndarray]
 
@@ -29,6 +32,8 @@ class ActionOutput:
     """``[..., action]`` float32, normalised and not clipped."""
     log_prob: np.ndarray
     """``[...]`` float32."""
+    state: Arrays = field(default_factory=dict)
+    """What the policy wants to find among the next observations, by key; see Policy.state."""
 
 
 class Trainer(Protocol):
@@ -45,9 +50,14 @@ class Policy(torch.nn.Module, ABC):
     """
 
     trainer: Trainer | None = None
+    state: dict[str, ArrayInfo]
+    """What it remembers from step to step, by key: ``ActionOutput.state`` belongs into the next
+    observation, zeros (or nothing) at the start of an episode. Empty for most policies.
+    """
 
     def __init__(self, descriptor: EnvDescriptor, group: str) -> None:
         super().__init__()
+        self.state = {}
         try:
             self.info = descriptor.groups[group]
         except KeyError:
@@ -55,6 +65,15 @@ class Policy(torch.nn.Module, ABC):
                 f'no group {group!r} in environment {descriptor.name!r}; '
                 f'groups: {", ".join(descriptor.groups)}'
             ) from None
+
+    @property
+    def device(self) -> torch.device:
+        """Where its parameters are."""
+        return next(self.parameters()).device
+
+    def initial_state(self, lead: tuple[int, ...]) -> Arrays:
+        """Zeros ``[*lead, ...]``: its state at the start of an episode."""
+        return {key: np.zeros((*lead, *info.shape), info.dtype) for key, info in self.state.items()}
 
     @abstractmethod
     def get_action(self, observation: Arrays, deterministic: bool = False) -> ActionOutput:
@@ -71,6 +90,9 @@ class Policy(torch.nn.Module, ABC):
         if self.trainer is None:
             raise RuntimeError('no algorithm trains this policy: Algorithm.train(policy) does')
         return self.trainer.update(batch)
+
+    def constrain(self) -> None:
+        """Put parameters back within their bounds; for after an optimizer's step."""
 
     def check(self, observation: Arrays) -> None:
         """Raise :class:`PolicyMismatchError` for a missing key or a wrong shape."""

@@ -43,6 +43,9 @@ class Collector:
         self._sampler = sampler
         self._steps_done = 0
         self._observation = env.reset(seed)
+        for group, policy in policies.items():
+            lead = (env.num_envs, len(env.descriptor.groups[group].agents))
+            self._observation[group] |= policy.initial_state(lead)
         env.stagger()
         self._recordings = [_Recording(group, length) for group in policies]
 
@@ -53,6 +56,9 @@ class Collector:
             for group, policy in self.policies.items()
         }
         step = self.env.step({group: output.action for group, output in outputs.items()})
+        for group, output in outputs.items():
+            if output.state:
+                _remember(step, group, output.state)
         row = self._steps_done % self._length
         for recording in self._recordings:
             group = recording.group
@@ -80,6 +86,16 @@ class Collector:
             # episodes belong to all groups and count once
             segment.episodes = {}
         return segments
+
+
+def _remember(step: Step, group: str, state: Arrays) -> None:
+    """Add what a policy remembers to what it sees next; new episodes start with zeros."""
+    if step.final_observation is not None:
+        step.final_observation[group] |= {key: values[step.ended] for key, values in state.items()}
+    for key, values in state.items():
+        values = values.copy()
+        values[step.ended] = 0
+        step.observation[group][key] = values
 
 
 class _Recording:

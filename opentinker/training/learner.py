@@ -10,6 +10,7 @@ import numpy as np
 
 from opentinker import registry
 from opentinker.algorithms.algorithm import Algorithm, build
+from opentinker.config import TrainingConfig
 from opentinker.data.archive import ArchiveError, pack, unpack
 from opentinker.data.segment import Segment
 from opentinker.envs.descriptor import EnvDescriptor
@@ -17,6 +18,7 @@ from opentinker.envs.rewards import RewardSpec
 from opentinker.policies.actor_critic import ActorCritic
 from opentinker.policies.policy import KIND, PolicyMismatchError
 from opentinker.policies.weights import check_fit
+from opentinker.training.machine import compile_networks, device
 from opentinker.training.segment_check import check
 
 
@@ -34,20 +36,26 @@ class Learner:
         algorithm: Mapping[str, Any],
         rewards: RewardSpec,
         seed: int,
+        training: TrainingConfig | None = None,
     ) -> None:
+        training = training or TrainingConfig()
         self.descriptor = descriptor
         self.rewards = rewards
         """The rewards of the next update; older data are re-scored under them."""
         settings = dict(policy)
         factory = registry.get(KIND, settings.pop('name'))
         self.policies: dict[str, ActorCritic] = {
-            group: factory(descriptor, group, seed=seed, **settings) for group in descriptor.groups
+            group: factory(descriptor, group, seed=seed, **settings).to(device(training))
+            for group in descriptor.groups
         }
         self._algorithms: dict[str, Algorithm] = {
             group: build(algorithm) for group in self.policies
         }
         for group, each in self._algorithms.items():
-            each.train(self.policies[group], seed)
+            each.train(self.policies[group], seed, training)
+        if training.compile:
+            for own in self.policies.values():
+                compile_networks(own)
         self.versions = dict.fromkeys(self.policies, 0)
 
     @property
@@ -62,7 +70,8 @@ class Learner:
 
     def add(self, segment: Segment) -> None:
         """Take a segment. Raises UnfitSegmentError and takes nothing where it is unfit."""
-        check(segment, self.descriptor)
+        own = self.policies.get(segment.group)
+        check(segment, self.descriptor, own.state if own else None)
         self._algorithms[segment.group].sampler.add(segment)
 
     def ready(self) -> bool:

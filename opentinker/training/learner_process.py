@@ -7,8 +7,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from opentinker import registry
 from opentinker.bus.coordinator import CoordinatorBus
 from opentinker.bus.messages import (
@@ -27,6 +25,7 @@ from opentinker.envs.rewards import RewardError
 from opentinker.lifecycle import Lifecycle
 from opentinker.policies.weights import save_weights
 from opentinker.training.learner import Learner
+from opentinker.training.machine import use_machine
 from opentinker.training.parts import make_learner
 from opentinker.training.run_directory import RunDirectory, write_atomically
 from opentinker.training.statistics import JobStatistics
@@ -40,9 +39,9 @@ _CHECKPOINT_EVERY_S = 60.0
 
 def run_learner(path: Path) -> None:
     """Learn for the job in a run directory until its stop rule or a signal ends it."""
-    torch.set_num_threads(1)
     run = RunDirectory(path)
     config = run.config()
+    use_machine(config.training)
     config.import_plugins()
     with Lifecycle() as life:
         learner = make_learner(config)

@@ -7,12 +7,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from opentinker.config import ConfigError, JobConfig
 from opentinker.lifecycle import Lifecycle
 from opentinker.training.collector import Collector, segment_length
 from opentinker.training.learner import CheckpointError
+from opentinker.training.machine import use_machine
 from opentinker.training.parts import make_env, make_learner
 from opentinker.training.run_directory import RunDirectory, write_atomically
 from opentinker.training.statistics import JobStatistics
@@ -32,8 +31,7 @@ class LocalTrainer:
     def __init__(self, config: JobConfig, checkpoint: Path | None = None) -> None:
         if config.graph is not None:
             raise ConfigError('graph: a graph has processes of its own; use `opentinker up`')
-        # rows of small networks: threads would wait for each other
-        torch.set_num_threads(1)
+        use_machine(config.training)
         self._config = config
         self._learner = make_learner(config)
         if checkpoint is not None:

@@ -42,4 +42,6 @@ def make_learner(config: JobConfig) -> Learner:
     except RewardError as error:
         raise ConfigError(f'rewards: {error}') from None
     rewards = rewards.model_copy(update={'revision': 0})
-    return Learner(env.descriptor, config.policy, config.algorithm, rewards, config.seed)
+    return Learner(
+        env.descriptor, config.policy, config.algorithm, rewards, config.seed, config.training
+    )

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from opentinker import registry
 from opentinker.bus.messages import BusError, PolicyUpdate, Stop, Welcome
@@ -19,6 +18,7 @@ from opentinker.lifecycle import Lifecycle
 from opentinker.policies.policy import Policy
 from opentinker.policies.weights import load_weights
 from opentinker.training.collector import Collector, segment_length
+from opentinker.training.machine import use_threads
 from opentinker.training.parts import make_env
 from opentinker.training.run_directory import RunDirectory
 
@@ -29,7 +29,7 @@ _WAIT_S = 0.2
 
 def run_sampler(path: Path, index: int) -> None:
     """Sample for the job in a run directory until it stops or a signal comes."""
-    torch.set_num_threads(1)
+    use_threads(1)
     run = RunDirectory(path)
     config = run.config()
     config.import_plugins()

@@ -2,34 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
 from opentinker.data.segment import Segment
-from opentinker.envs.descriptor import EnvDescriptor, GroupInfo
+from opentinker.envs.descriptor import ArrayInfo, EnvDescriptor, GroupInfo
 
 
 class UnfitSegmentError(ValueError):
     """A segment that must not be trained on: what is wrong with it, and at which step."""
 
 
-def check(segment: Segment, descriptor: EnvDescriptor) -> None:
+def check(
+    segment: Segment, descriptor: EnvDescriptor, state: Mapping[str, ArrayInfo] | None = None
+) -> None:
     """Raise :class:`UnfitSegmentError` for one that does not fit the environment or itself.
 
+    ``state`` is what the policy remembers (``Policy.state``), which is among its observations.
     The axes ``[T, E, A]`` of its arrays are taken to agree, as decoding sees to.
     """
     info = descriptor.groups.get(segment.group)
     if info is None:
         known = ', '.join(descriptor.groups)
         raise UnfitSegmentError(f'unknown group {segment.group!r}; groups: {known}')
-    _check_shapes(segment, info)
+    _check_shapes(segment, info, state or {})
     _check_ends(segment)
     _check_finite(segment)
 
 
-def _check_shapes(segment: Segment, info: GroupInfo) -> None:
-    expected = {key: array.shape for key, array in info.observation.items()}
+def _check_shapes(segment: Segment, info: GroupInfo, state: Mapping[str, ArrayInfo]) -> None:
+    expected = {key: array.shape for key, array in {**info.observation, **state}.items()}
     for name, lead in (('observation', 3), ('last_observation', 2), ('final_observation', 2)):
         observation = getattr(segment, name)
         for key, shape in expected.items():

@@ -92,7 +92,12 @@ class PolicyServer:
     def _build(self, group: str, description: str) -> Policy:
         settings = json.loads(description)
         factory = registry.get(KIND, settings.pop('name'))
-        return factory(self._descriptor, group, seed=self._seed, **settings)
+        policy: Policy = factory(self._descriptor, group, seed=self._seed, **settings)
+        if policy.state:
+            raise PolicyMismatchError(
+                'policies with a memory do not act over topics; train them with opentinker train'
+            )
+        return policy
 
     def act(self, observation: Observations, deterministic: bool) -> Commands:
         """Commands of the served agents, in the order of :attr:`agents`."""

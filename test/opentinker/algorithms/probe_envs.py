@@ -91,11 +91,24 @@ class Wage(ProbeEnv):
         return np.where(last | self._always, 1.0, 0.0)[:, None]
 
 
-def trained(env, updates, steps=16, **algorithm):
+class Recall(ProbeEnv):
+    """One agent sees a number at first and then zeros; it is to say the number in every step."""
+
+    def __init__(self, num_envs, length):
+        super().__init__(num_envs, 1, length)
+
+    def see(self):
+        return np.where(self._age[:, None] == 0, self._numbers, 0)
+
+    def pay(self, action):
+        return -np.square(action - self._numbers)
+
+
+def trained(env, updates, steps=16, policy=None, **algorithm):
     """A learner after some updates on an environment."""
     agents = len(env.descriptor.groups['all'].agents)
     settings = {'name': 'ppo', 'batch_size': steps * env.num_envs * agents, **algorithm}
-    policy = {'name': 'actor_critic', 'hidden': [32]}
+    policy = {'name': 'actor_critic', 'hidden': [32], **(policy or {})}
     learner = Learner(env.descriptor, policy, settings, env.rewards, seed=0)
     collector = Collector(env, learner.policies, steps, 'probe', seed=1)
     while learner.versions['all'] < updates:

@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 import torch
 
-from opentinker.algorithms.algorithm import Rollout
 from opentinker.algorithms.clipped_surrogate import (
     ClippedSurrogate,
     clipped_loss,
@@ -10,6 +9,8 @@ from opentinker.algorithms.clipped_surrogate import (
     explained_variance,
     normalized,
 )
+from opentinker.algorithms.rollout import Rollout
+from opentinker.config import TrainingConfig
 from opentinker.envs.descriptor import ArrayInfo, EnvDescriptor, GroupInfo
 from opentinker.policies.actor_critic import actor_critic
 
@@ -19,10 +20,10 @@ INFO = GroupInfo(
 DESCRIPTOR = EnvDescriptor(name='small', groups={'arm': INFO}, control_period=0.1)
 
 
-def attached(**settings):
+def attached(training=None, **settings):
     policy = actor_critic(DESCRIPTOR, 'arm', hidden=[8], **settings.pop('policy', {}))
     optimizer = ClippedSurrogate(**settings)
-    optimizer.attach(policy)
+    optimizer.attach(policy, training or TrainingConfig())
     return policy, optimizer
 
 
@@ -31,7 +32,6 @@ def rollout(policy, rows, **changes):
     observation = random.normal(size=(rows, 3)).astype(np.float32)
     output = policy.get_action({'x': observation})
     values = {
-        'observation': observation,
         'action': output.action,
         'log_prob': output.log_prob,
         'advantage': random.normal(size=rows).astype(np.float32),
@@ -39,11 +39,18 @@ def rollout(policy, rows, **changes):
     }
     values |= changes
     values.setdefault('value', values['value_target'] - values['advantage'])
-    return Rollout(**{key: torch.as_tensor(value) for key, value in values.items()})
+    columns = {key: torch.as_tensor(value) for key, value in values.items()}
+    return Rollout(policy.inputs({'x': observation}), **columns)
 
 
-def optimize(optimizer, data, transitions=0, seed=0):
-    return optimizer.optimize(data, transitions, torch.Generator().manual_seed(seed))
+def optimize(optimizer, data, transitions=0, seed=0, again=None):
+    return optimizer.optimize(data, transitions, torch.Generator().manual_seed(seed), again)
+
+
+def gained(policy, data):
+    """How much likelier each action has become, in logarithms."""
+    chances = policy.distribution(data.observation)
+    return (chances.log_prob(data.action) - data.log_prob).detach()
 
 
 def test_the_loss_is_the_worse_of_the_plain_and_the_clipped_ratio():
@@ -99,7 +106,7 @@ def test_actions_of_positive_advantage_become_likelier():
     policy, optimizer = attached(learning_rate=1e-2)
     data = rollout(policy, 64)
     optimize(optimizer, data)
-    gain = policy.evaluate(data.observation, data.action)[0] - data.log_prob
+    gain = gained(policy, data)
     assert gain[data.advantage > 0].mean() > gain[data.advantage < 0].mean() + 0.05
 
 
@@ -110,18 +117,18 @@ def test_no_short_last_minibatch_weighs_as_much_as_a_whole_one(rows, sizes, monk
     policy, optimizer = attached(epochs=1, minibatch_size=4)
     data = rollout(policy, rows)
     seen = []
-    evaluate = policy.evaluate
+    forward = policy.forward
 
-    def spy(observation, action):
-        seen.append(observation)
-        return evaluate(observation, action)
+    def spy(inputs):
+        seen.append(inputs['vector'])
+        return forward(inputs)
 
-    monkeypatch.setattr(policy, 'evaluate', spy)
+    monkeypatch.setattr(policy, 'forward', spy)
     optimize(optimizer, data)
     assert [len(each) for each in seen] == sizes
     # every row once
     np.testing.assert_array_equal(
-        np.sort(torch.cat(seen)[:, 0]), np.sort(data.observation[:, 0].numpy())
+        np.sort(torch.cat(seen)[:, 0]), np.sort(data.observation['vector'][:, 0].numpy())
     )
 
 

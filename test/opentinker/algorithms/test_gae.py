@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from opentinker.algorithms.advantage_estimator import next_values
 from opentinker.algorithms.gae import Gae, gae
+from opentinker.data.batch import Batch
 from opentinker.data.segment import Segment
 
 SHAPE = (6, 2, 3)
@@ -24,11 +24,22 @@ def column(*values, dtype=np.float32):
 class Oracle:
     """A critic whose value of an observation is the observation."""
 
-    def flat(self, observation):
-        return torch.from_numpy(np.array(observation['worth']))
+    device = torch.device('cpu')
+    state = ()
 
-    def value(self, flat):
-        return flat[..., 0]
+    def inputs(self, observation):
+        return Batch(vector=torch.from_numpy(np.array(observation['worth'])))
+
+    def value(self, inputs):
+        return inputs['vector'][..., 0]
+
+
+class Recorder(Gae):
+    """Keeps what it was given."""
+
+    def advantages(self, steps):
+        self.steps = steps
+        return super().advantages(steps)
 
 
 def segment(worth, last, **changes):
@@ -67,7 +78,9 @@ def ending(at, final, **flag):
 
 
 def following(own):
-    return next_values(Oracle(), own, own.observation['worth'][..., 0])[:, 0, 0]
+    recorder = Recorder()
+    recorder.estimate(Oracle(), [own])
+    return recorder.steps.next_value[:, 0, 0]
 
 
 def test_advantages_worked_out_by_hand():
@@ -128,7 +141,7 @@ def test_nothing_follows_for_an_agent_that_leaves_a_running_episode():
 def test_only_active_agents_become_rows():
     own = segment([1, 2, 3], last=7, active=column(0, 1, 1, dtype=bool))
     rollout = Gae().estimate(Oracle(), [own, own])
-    np.testing.assert_array_equal(rollout.observation[:, 0], [2, 3, 2, 3])
+    np.testing.assert_array_equal(rollout.observation['vector'][:, 0], [2, 3, 2, 3])
     assert len(rollout) == 4
 
 
@@ -143,4 +156,6 @@ def test_rows_are_of_single_precision_whatever_came_in(dtype):
     own = segment([1, 2], last=4, reward=np.ones((2, 1, 1), dtype))
     own.reward.flags.writeable = False
     rollout = Gae().estimate(Oracle(), [own])
-    assert {value.dtype for value in vars(rollout).values()} == {torch.float32}
+    columns = [value for value in vars(rollout).values() if isinstance(value, torch.Tensor)]
+    assert {value.dtype for value in columns} == {torch.float32}
+    assert len(columns) == 5

@@ -1,16 +1,17 @@
 import numpy as np
 import pytest
 import torch
-from test_clipped_surrogate import DESCRIPTOR, optimize, rollout
+from test_clipped_surrogate import DESCRIPTOR, gained, optimize, rollout
 
 from opentinker.algorithms.policy_gradient import PolicyGradient
+from opentinker.config import TrainingConfig
 from opentinker.policies.actor_critic import actor_critic
 
 
 def attached(**settings):
     policy = actor_critic(DESCRIPTOR, 'arm', hidden=[8])
     optimizer = PolicyGradient(**settings)
-    optimizer.attach(policy)
+    optimizer.attach(policy, TrainingConfig())
     return policy, optimizer
 
 
@@ -27,7 +28,7 @@ def test_actions_of_positive_advantage_become_likelier():
     data = rollout(policy, 64)
     for _ in range(20):
         optimize(optimizer, data)
-    gain = policy.evaluate(data.observation, data.action)[0].detach() - data.log_prob
+    gain = gained(policy, data)
     assert gain[data.advantage > 0].mean() > gain[data.advantage < 0].mean() + 0.01
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from probe_envs import Partner, Wage, trained
+from probe_envs import Partner, Recall, Wage, trained
 
 SETTINGS = {'learning_rate': 3e-3, 'final_learning_rate': 1e-3, 'minibatch_size': 128}
 
@@ -11,7 +11,7 @@ SETTINGS = {'learning_rate': 3e-3, 'final_learning_rate': 1e-3, 'minibatch_size'
 def values(learner, *seen):
     policy = learner.policies['all']
     with torch.no_grad():
-        return policy.value(torch.tensor(seen, dtype=torch.float32)[:, None]).numpy()
+        return policy.value(policy.inputs({'seen': np.array(seen, np.float32)[:, None]})).numpy()
 
 
 @pytest.mark.parametrize('agents', [1, 2])
@@ -37,3 +37,21 @@ def test_a_time_limit_is_not_a_terminal_state():
     env = Wage(32, length=1, truncates=True, always=True)
     learner = trained(env, updates=100, gamma=0.8, **SETTINGS)
     np.testing.assert_allclose(values(learner, 0), [1 / (1 - 0.8)], rtol=0.1)
+
+
+def recalled(policy, number, steps=4):
+    """What a policy says, step by step, of a number seen in the first one."""
+    said, state = [], policy.initial_state((1,))
+    for step in range(steps):
+        seen = np.full((1, 1), number if step == 0 else 0, np.float32)
+        output = policy.get_action({'seen': seen, **state}, deterministic=True)
+        state = output.state
+        said.append(output.action.item())
+    return said
+
+
+def test_a_policy_with_a_memory_acts_by_what_it_saw_before():
+    memory = {'memory': 16, 'sequence': 4}
+    learner = trained(Recall(32, length=4), updates=60, gamma=0.0, policy=memory, **SETTINGS)
+    for number in (-0.7, 0.7):
+        np.testing.assert_allclose(recalled(learner.policies['all'], number), number, atol=0.25)

@@ -1,6 +1,6 @@
 import numpy as np
 import torch
-from test_clipped_surrogate import DESCRIPTOR, optimize, rollout
+from test_clipped_surrogate import DESCRIPTOR, gained, optimize, rollout
 
 from opentinker.algorithms.trust_region import (
     NaturalGradient,
@@ -9,13 +9,14 @@ from opentinker.algorithms.trust_region import (
     fisher_product,
     flat_gradient,
 )
+from opentinker.config import TrainingConfig
 from opentinker.policies.actor_critic import actor_critic
 
 
 def attached(kind, **settings):
     policy = actor_critic(DESCRIPTOR, 'arm', hidden=[8])
     optimizer = kind(**settings)
-    optimizer.attach(policy)
+    optimizer.attach(policy, TrainingConfig())
     return policy, optimizer
 
 
@@ -53,7 +54,7 @@ def test_a_step_gains_and_stays_within_its_bound():
     metrics = optimize(optimizer, data)
     assert 0 < metrics['approx_kl'] <= 0.005
     assert metrics['gain'] > 0
-    gain = policy.evaluate(data.observation, data.action)[0].detach() - data.log_prob
+    gain = gained(policy, data)
     assert gain[data.advantage > 0].mean() > gain[data.advantage < 0].mean()
 
 

@@ -47,7 +47,7 @@ def test_any_leading_axes_are_kept(lead):
 
 def test_keys_are_flattened_in_the_order_of_the_descriptor():
     seen = observation(5)
-    flat = policy().flat(seen).numpy()
+    flat = policy().inputs(seen)['vector'].numpy()
     np.testing.assert_array_equal(flat[:, :3], seen['position'])
     np.testing.assert_array_equal(flat[:, 3:7], seen['camera'].reshape(5, 4))
     np.testing.assert_array_equal(flat[:, 7], seen['time'])
@@ -68,9 +68,10 @@ def test_log_probabilities_are_those_of_a_normal_distribution():
     np.testing.assert_allclose(
         output.log_prob, expected.log_prob(torch.from_numpy(output.action)).sum(-1), rtol=1e-4
     )
-    log_prob, entropy = acting.evaluate(acting.flat(seen), torch.from_numpy(output.action))
-    np.testing.assert_allclose(log_prob.detach(), output.log_prob, rtol=1e-5)
-    np.testing.assert_allclose(entropy.detach(), expected.entropy()[0].sum(), rtol=1e-5)
+    chances, _ = acting(acting.inputs(seen))
+    log_prob = chances.log_prob(torch.from_numpy(output.action)).detach()
+    np.testing.assert_allclose(log_prob, output.log_prob, rtol=1e-5)
+    np.testing.assert_allclose(chances.entropy().detach(), expected.entropy().sum(-1), rtol=1e-5)
 
 
 def test_a_seed_makes_weights_and_actions_repeatable():
@@ -91,10 +92,10 @@ def test_other_randomness_is_neither_used_nor_moved():
 
 def test_acting_and_evaluating_never_move_the_normalisation():
     acting = policy()
-    acting.normalizer.update(acting.flat(observation(20)))
+    acting.learn_statistics(acting.inputs(observation(20)))
     before = {key: value.clone() for key, value in acting.state_dict().items()}
     acting.get_action(observation(20, seed=1))
-    acting.value(acting.flat(observation(20, seed=1)))
+    acting(acting.inputs(observation(20, seed=1)))
     for key, value in acting.state_dict().items():
         assert torch.equal(value, before[key]), key
 
@@ -148,8 +149,7 @@ def test_a_deviation_below_its_bound_is_put_back_and_can_be_learnt_again():
     torch.nn.init.constant_(acting.log_std, -9)
     acting.constrain()
     np.testing.assert_allclose(acting.log_std.detach().exp(), 0.1, rtol=1e-5)
-    _, entropy = acting.evaluate(torch.zeros(1, 8), torch.zeros(1, 2))
-    entropy.backward()
+    acting.distribution(acting.inputs(observation(1))).entropy().sum().backward()
     assert (acting.log_std.grad == 1).all()
 
 

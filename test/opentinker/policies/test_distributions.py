@@ -1,9 +1,15 @@
 import numpy as np
 import torch
 from torch.distributions import Categorical as TorchCategorical
-from torch.distributions import Independent, Normal, kl_divergence
+from torch.distributions import (
+    Independent,
+    Normal,
+    TanhTransform,
+    TransformedDistribution,
+    kl_divergence,
+)
 
-from opentinker.policies.distributions import Categorical, Gaussian
+from opentinker.policies.distributions import Categorical, Gaussian, SquashedGaussian
 
 RANDOM = np.random.default_rng(0)
 CLOSE = {'rtol': 1e-5, 'atol': 1e-6}
@@ -18,7 +24,7 @@ def generator():
 
 
 def test_a_gaussian_agrees_with_that_of_torch():
-    first, second = (Gaussian(tensor(5, 3), tensor(3) / 2) for _ in range(2))
+    first, second = (Gaussian(tensor(5, 3), tensor(3) / 2, (3,)) for _ in range(2))
     theirs = [Independent(Normal(own.mean, own.log_std.exp()), 1) for own in (first, second)]
     action = tensor(5, 3)
     np.testing.assert_allclose(first.log_prob(action), theirs[0].log_prob(action), **CLOSE)
@@ -64,3 +70,31 @@ def test_a_closed_choice_is_never_drawn_and_weighs_nothing():
     (chances.entropy() + chances.log_prob(torch.tensor([2]))).sum().backward()
     assert torch.isfinite(logits.grad).all()
     assert logits.grad[0, 1] == 0
+
+
+def test_a_squashed_gaussian_agrees_with_that_of_torch():
+    mean, log_std = tensor(5, 3), tensor(3) / 2
+    own = SquashedGaussian(mean, log_std, (3,))
+    bent = TransformedDistribution(Normal(mean, log_std.exp()), TanhTransform())
+    action = torch.tanh(tensor(5, 3))
+    expected = Independent(bent, 1).log_prob(action)
+    np.testing.assert_allclose(own.log_prob(action), expected, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(own.mode, mean.tanh())
+
+
+def test_the_entropy_of_a_squashed_gaussian_is_the_mean_surprise_of_its_draws():
+    mean, log_std = tensor(1, 2) / 2, torch.tensor([-1.0, -0.5])
+    many = SquashedGaussian(mean.expand(50_000, 2), log_std, (2,))
+    draws = many.sample(generator())
+    assert draws.abs().max() <= 1
+    surprise = -many.log_prob(draws).mean()
+    np.testing.assert_allclose(many.entropy()[0], surprise, atol=0.02)
+
+
+def test_an_action_on_the_edge_has_a_finite_density_and_gradient():
+    mean = torch.zeros(1, 2, requires_grad=True)
+    chances = SquashedGaussian(mean, torch.zeros(2), (2,))
+    log_prob = chances.log_prob(torch.tensor([[1.0, -1.0]]))
+    log_prob.sum().backward()
+    assert torch.isfinite(log_prob).all()
+    assert torch.isfinite(mean.grad).all()

@@ -1,25 +1,33 @@
-from dataclasses import dataclass
-
 import numpy as np
 import pytest
 from point_env import PointEnv
 
 from opentinker.bus.segments import decode_segment, encode_segment
+from opentinker.policies.policy import STATE, ActionOutput
 from opentinker.training.collector import Collector
-
-
-@dataclass
-class Output:
-    action: np.ndarray
-    log_prob: np.ndarray
 
 
 class Homing:
     """Acts with minus the offset, and says the offset as log-probability."""
 
+    def initial_state(self, lead):
+        return {}
+
     def get_action(self, observation):
         offset = observation['offset']
-        return Output(-offset, offset[..., 0])
+        return ActionOutput(-offset, offset[..., 0])
+
+
+class Counting(Homing):
+    """Remembers how often it has acted in this episode."""
+
+    def initial_state(self, lead):
+        return {STATE: np.zeros((*lead, 1), np.float32)}
+
+    def get_action(self, observation):
+        output = super().get_action(observation)
+        output.state = {STATE: observation[STATE] + 1}
+        return output
 
 
 def collector(length: int, steps: int = 4, envs: int = 3) -> Collector:
@@ -92,3 +100,24 @@ def test_a_collected_segment_fits_the_wire():
 def test_any_length_is_collected(length):
     for segment in collect(collector(length, steps=2), 3):
         assert segment.reward.shape == (length, 3, 2)
+
+
+def test_what_a_policy_remembers_goes_from_step_to_step_and_ends_with_the_episode():
+    env = PointEnv(3, 0, 4)
+    remembering = Collector(env, {'point': Counting()}, 6, 'sampler_0', seed=5)
+    first, second = collect(remembering, 2)
+    for env in range(3):
+        seen = np.concatenate([each.observation[STATE][:, env, 0, 0] for each in (first, second)])
+        ended = np.concatenate([each.truncated[:, env] for each in (first, second)])
+        expected, age = [], 0
+        for over in ended:
+            expected.append(age)
+            age = 0 if over else age + 1
+        np.testing.assert_array_equal(seen, expected)
+        assert ended.any()
+    assert first.last_observation[STATE].shape == (3, 2, 1)
+    for (step, env), final in zip(second.final_index, second.final_observation[STATE], strict=True):
+        # of the state after acting, from which the end is valued
+        np.testing.assert_array_equal(final, second.observation[STATE][step, env] + 1)
+    again = decode_segment(encode_segment(first))
+    np.testing.assert_array_equal(again.observation[STATE], first.observation[STATE])

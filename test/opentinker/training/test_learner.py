@@ -115,7 +115,7 @@ def test_every_update_moves_the_normalisation_by_active_agents_only():
     learning.add(replace(segment, active=active, observation=strange))
     learning.add(replace(segment, active=active, observation=strange))
     learning.update()
-    normalizer = learning.policies['point'].normalizer
+    normalizer = learning.policies['point'].encoder.normalizer
     assert normalizer.count == BATCH
     seen = segment.observation['offset'][:, :, 0]
     np.testing.assert_allclose(normalizer.mean, seen.mean(), rtol=1e-4, atol=1e-6)

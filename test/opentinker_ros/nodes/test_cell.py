@@ -174,6 +174,13 @@ def test_an_unknown_agent_in_the_parameters_is_an_error_with_the_known_names(gra
     assert 'arm_0' in fault
 
 
+def test_a_policy_with_a_memory_is_refused_with_what_to_do(graph):
+    memory = json.dumps({'name': 'actor_critic', 'hidden': [8], 'memory': 4})
+    cell = Cell(graph, policy={'policy': memory})
+    fault = graph.until(lambda: cell.policy._diagnostics._fault)
+    assert 'train them with opentinker train' in fault
+
+
 @pytest.mark.parametrize(
     'message',
     [
