@@ -13,7 +13,7 @@ from opentinker import registry
 from opentinker.config import ConfigError
 from opentinker.envs.descriptor import ArrayInfo, EnvDescriptor, GroupInfo
 from opentinker.envs.rewards import RewardSpec, reward_term
-from opentinker.envs.spaces import SpaceError, flatten, to_info, to_infos
+from opentinker.envs.spaces import ROOT, SpaceError, flatten, to_info, to_infos
 from opentinker.envs.vector import MultiAgentVectorEnv, Observations, Step
 
 GROUP = 'agent'
@@ -39,6 +39,7 @@ class GymnasiumVectorEnv(MultiAgentVectorEnv):
         first = self._envs[0]
         self._space = first.observation_space
         self._infos = to_infos(self._space)
+        self._is_box = isinstance(self._space, Box)
         self._action = _ActionScaling(first.action_space)
         info = GroupInfo(
             agents=(GROUP,),
@@ -132,6 +133,9 @@ class GymnasiumVectorEnv(MultiAgentVectorEnv):
         }
 
     def _write(self, observation: dict[str, np.ndarray], row: int, value: Any) -> None:
+        if self._is_box:
+            observation[ROOT][row, 0] = value
+            return
         for key, array in flatten(self._space, value).items():
             observation[key][row, 0] = array
 
