@@ -178,3 +178,18 @@ def test_explained_variance_is_one_for_a_perfect_critic_and_zero_for_a_constant_
     constant = rollout(policy, 4, value_target=targets, advantage=targets - 9)
     same = rollout(policy, 4, value_target=np.ones(4, np.float32))
     assert [explained_variance(each) for each in (perfect, constant, same)] == [1, 0, 0]
+
+
+def test_advantages_can_be_estimated_anew_before_each_further_epoch():
+    policy, optimizer = attached(epochs=3, recompute_advantage=True, normalize_advantage=False)
+    data = rollout(policy, 16)
+    asked = []
+
+    def again():
+        asked.append(1)
+        return rollout(policy, 16, advantage=np.full(16, 6.0, np.float32))
+
+    first = optimize(attached(epochs=1, normalize_advantage=False)[1], data)['policy_loss']
+    mean = optimize(optimizer, data, again=again)['policy_loss']
+    assert len(asked) == 2
+    assert mean < (first - 6 - 6) / 3 + 0.5

@@ -159,3 +159,12 @@ def test_rows_are_of_single_precision_whatever_came_in(dtype):
     columns = [value for value in vars(rollout).values() if isinstance(value, torch.Tensor)]
     assert {value.dtype for value in columns} == {torch.float32}
     assert len(columns) == 5
+
+
+@pytest.mark.parametrize('size', [1, 2, 7, 100])
+def test_values_in_pieces_are_those_of_all_rows_at_once(size):
+    own = segment([1, 2, 30, 4], last=7, **ending(1, 40, truncated=4))
+    whole = Gae().estimate(Oracle(), [own])
+    pieces = Gae(max_batch_size=size).estimate(Oracle(), [own])
+    for name in ('value', 'advantage', 'value_target'):
+        assert torch.equal(getattr(pieces, name), getattr(whole, name)), name
