@@ -142,8 +142,8 @@ class BaseAdvantageEstimator(ABC):
         return {} if self._scale is None else self._scale.state_dict()
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from :meth:`state_dict`."""
-        if self._scale is not None:
+        """Go on from :meth:`state_dict`; where it has no normalisation, that begins anew."""
+        if self._scale is not None and state:
             self._scale.load_state_dict(state)
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import torch
 
 from opentinker.algorithms.sequences import ends
 from opentinker.data.segment import Segment
+from opentinker.policies.normalizer import RunningNormalizer
 
 _EPSILON = 1e-8
 
@@ -22,7 +24,7 @@ class ReturnScale:
     def __init__(self, gamma: float) -> None:
         self._gamma = np.float32(gamma)
         self._sums: dict[str, np.ndarray] = {}
-        self._count, self._mean, self._variance = 0.0, 0.0, 1.0
+        self._returns = RunningNormalizer(1)
 
     def learn(self, segments: list[Segment]) -> None:
         """Take segments into the statistics; those of a sampler come in order."""
@@ -37,34 +39,17 @@ class ReturnScale:
                 seen.append(running[segment.active[step]])
                 running = np.where(ended[step], np.float32(0), running)
             self._sums[segment.sampler] = running
-        self._merge(np.concatenate(seen).astype(np.float64))
-
-    def _merge(self, values: np.ndarray) -> None:
-        """As :class:`RunningNormalizer` does."""
-        if not len(values):
-            return
-        total = self._count + len(values)
-        share = len(values) / total
-        delta = values.mean() - self._mean
-        spread = delta**2 * share * (1 - share)
-        self._variance += (values.var() - self._variance) * share + spread
-        self._mean += delta * share
-        self._count = total
+        self._returns.update(torch.from_numpy(np.concatenate(seen))[:, None])
 
     def scaled(self, reward: np.ndarray) -> np.ndarray:
         """Rewards of any shape, as float32."""
-        return (reward / np.sqrt(self._variance + _EPSILON)).astype(np.float32)
+        return (reward / np.sqrt(float(self._returns.variance) + _EPSILON)).astype(np.float32)
 
     def state_dict(self) -> dict[str, Any]:
         """The statistics and the running sums."""
-        return {
-            'count': self._count,
-            'mean': self._mean,
-            'variance': self._variance,
-            'sums': self._sums,
-        }
+        return {'returns': self._returns.state_dict(), 'sums': self._sums}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from :meth:`state_dict`."""
-        self._count, self._mean = state['count'], state['mean']
-        self._variance, self._sums = state['variance'], dict(state['sums'])
+        self._returns.load_state_dict(state['returns'])
+        self._sums = dict(state['sums'])

@@ -48,3 +48,9 @@ def test_a_restored_estimator_scales_and_goes_on_as_before():
     for each in (first, second):
         each.learn_statistics([data])
     assert repr(first.state_dict()) == repr(second.state_dict())
+
+
+def test_a_checkpoint_without_normalisation_is_gone_on_from():
+    estimator = Gae(normalize_return=True)
+    estimator.load_state_dict(Gae().state_dict())
+    estimator.learn_statistics([rewards(1, 2)])

@@ -156,3 +156,28 @@ def test_a_deviation_below_its_bound_is_put_back_and_can_be_learnt_again():
 def test_a_policy_that_only_acts_says_that_nothing_trains_it():
     with pytest.raises(RuntimeError, match='no algorithm trains this policy'):
         policy().update([])
+
+
+def test_images_and_vectors_act_together_and_every_network_gets_a_gradient():
+    info = GroupInfo(
+        agents=('a',),
+        observation={
+            'wrist.camera': ArrayInfo(shape=(36, 36, 3), dtype='uint8'),
+            'position': ArrayInfo(shape=(3,)),
+        },
+        action=ArrayInfo(shape=(2,)),
+    )
+    descriptor = EnvDescriptor(name='seeing', groups={'arm': info}, control_period=0.1)
+    acting = actor_critic(descriptor, 'arm', hidden=[8], distribution='squashed_gaussian')
+    random = np.random.default_rng(0)
+    seen = {
+        'position': random.normal(size=(4, 3)).astype(np.float32),
+        'wrist.camera': random.integers(0, 255, (4, 36, 36, 3), np.uint8),
+    }
+    output = acting.get_action(seen)
+    assert np.abs(output.action).max() < 1
+    chances, value = acting(acting.inputs(seen))
+    log_prob = chances.log_prob(torch.from_numpy(output.action))
+    np.testing.assert_allclose(log_prob.detach(), output.log_prob, rtol=1e-4)
+    (log_prob.sum() + value.sum()).backward()
+    assert all(parameter.grad.any() for parameter in acting.parameters())

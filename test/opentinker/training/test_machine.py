@@ -1,0 +1,26 @@
+import os
+
+import pytest
+import torch
+
+from opentinker.config import ConfigError, TrainingConfig
+from opentinker.training.machine import device, use_machine
+
+
+def test_a_device_that_is_not_there_is_refused_by_name():
+    number = torch.cuda.device_count()
+    with pytest.raises(ConfigError, match=f'this machine has no cuda:{number}'):
+        device(TrainingConfig(device=f'cuda:{number}'))
+
+
+def test_the_device_is_a_gpu_where_there_is_one():
+    expected = 'cuda' if torch.cuda.is_available() else 'cpu'
+    assert device(TrainingConfig()).type == expected
+    assert device(TrainingConfig(device='cpu')).type == 'cpu'
+
+
+def test_processors_that_the_process_may_not_use_are_named():
+    before = os.sched_getaffinity(0)
+    with pytest.raises(ConfigError, match=r'training\.cpus: \[9999\] are not among'):
+        use_machine(TrainingConfig(cpus=[9999]))
+    assert os.sched_getaffinity(0) == before
