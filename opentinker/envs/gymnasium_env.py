@@ -169,7 +169,9 @@ class _ActionScaling:
         if self._bounded is None:
             return action + self._start if np.any(self._start) else action
         scaled = self._middle + self._half * action
-        return np.clip(scaled, self._low, self._high).astype(self._dtype)
+        # np.clip takes twice as long
+        np.maximum(scaled, self._low, out=scaled)
+        return np.minimum(scaled, self._high, out=scaled).astype(self._dtype, copy=False)
 
 
 def _control_period(env: gymnasium.Env) -> float:

@@ -153,7 +153,8 @@ class RewardSpec(BaseModel):
                 values[name] = registry.get(KIND, name).function(signals, **term.parameters)
                 total = total + term.weight * values[name]
         shape = next(iter(signals.values())).shape
-        return values, np.broadcast_to(np.asarray(total, np.float32), shape)
+        scored = np.asarray(total, np.float32)
+        return values, scored if scored.shape == shape else np.broadcast_to(scored, shape)
 
     def check_signals(self, signals: tuple[str, ...]) -> None:
         """Raise :class:`RewardError` where a term needs a signal that is not there."""

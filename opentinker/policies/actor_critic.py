@@ -96,8 +96,11 @@ class ActorCritic(Policy):
         """Draw actions; the likeliest where ``deterministic``."""
         self.check(observation)
         chances, state = self._outlook(observation)
-        action = chances.mode if deterministic else chances.sample(self._generator)
-        log_prob = chances.log_prob(action)
+        if deterministic:
+            action = chances.mode
+            log_prob = chances.log_prob(action)
+        else:
+            action, log_prob = chances.draw(self._generator)
         return ActionOutput(action.cpu().numpy(), log_prob.cpu().numpy(), state)
 
     def _outlook(self, observation: Arrays) -> tuple[Distribution, Arrays]:
@@ -114,8 +117,7 @@ class ActorCritic(Policy):
 
     @property
     def _is_small(self) -> bool:
-        on_cpu = self.critic[0].weight.device.type == 'cpu'
-        return on_cpu and self.memory is None and not self.encoder.has_images
+        return self._fast_actor.on_cpu and not (self.settings.memory or self.encoder.has_images)
 
     def inputs(self, observation: Arrays) -> Batch:
         """Observations as tensors: what the other methods take, and an algorithm keeps as rows."""

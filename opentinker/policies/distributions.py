@@ -33,6 +33,10 @@ class Distribution(Protocol):
 
     def sample(self, generator: torch.Generator) -> Tensor: ...
 
+    def draw(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """:meth:`sample` and the :meth:`log_prob` of what it gave."""
+        ...
+
     @property
     def mode(self) -> Tensor: ...
 
@@ -60,6 +64,17 @@ class Gaussian:
         """Draw ``[..., *shape]``."""
         return self._shaped(self.mean + self.log_std.exp() * self._noise(generator))
 
+    def draw(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """:meth:`sample` and the :meth:`log_prob` of what it gave."""
+        noise = self._noise(generator)
+        action = self._shaped(self.mean + self.log_std.exp() * noise)
+        return action, self._log_density(noise)
+
+    def _log_density(self, z: Tensor) -> Tensor:
+        """Of standardised actions ``[..., size]``."""
+        constant = self.log_std.sum() + 0.5 * LOG_TWO_PI * z.shape[-1]
+        return -0.5 * torch.linalg.vecdot(z, z) - constant
+
     def _noise(self, generator: torch.Generator) -> Tensor:
         return torch.randn(self.mean.shape, generator=generator).to(self.mean.device)
 
@@ -74,7 +89,7 @@ class Gaussian:
     def log_prob(self, action: Tensor) -> Tensor:
         """Log-density, summed over the action's elements."""
         z = (action.reshape(self.mean.shape) - self.mean) * torch.exp(-self.log_std)
-        return -0.5 * z.square().sum(-1) - (self.log_std + 0.5 * LOG_TWO_PI).sum(-1)
+        return self._log_density(z)
 
     def entropy(self) -> Tensor:
         """In nats."""
@@ -97,6 +112,11 @@ class SquashedGaussian(Gaussian):
     def sample(self, generator: torch.Generator) -> Tensor:
         """Draw ``[..., *shape]`` between -1 and 1."""
         return super().sample(generator).tanh()
+
+    def draw(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """:meth:`sample` and the :meth:`log_prob` of what it gave."""
+        action = self.sample(generator)
+        return action, self.log_prob(action)
 
     @property
     def mode(self) -> Tensor:
@@ -150,6 +170,11 @@ class Categorical:
             chosen = (rows / clocks.to(rows.device)).argmax(-1)
             draws.append(chosen.reshape(log_prob.shape[:-1]))
         return self._shaped(draws)
+
+    def draw(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """:meth:`sample` and the :meth:`log_prob` of what it gave."""
+        action = self.sample(generator)
+        return action, self.log_prob(action)
 
     @property
     def mode(self) -> Tensor:

@@ -116,6 +116,11 @@ class FastPerceptron:
         self._activation = np.tanh if isinstance(layers[1], nn.Tanh) else _relu
         self._addresses: tuple[int, ...] = ()
 
+    @property
+    def on_cpu(self) -> bool:
+        """Whether the weights are where numpy can see them."""
+        return self._parameters[0].device.type == 'cpu'
+
     def __call__(self, values: np.ndarray) -> np.ndarray:
         """``[..., size]`` float32 to ``[..., outputs]``."""
         addresses = tuple([parameter.data_ptr() for parameter in self._parameters])

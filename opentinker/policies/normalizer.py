@@ -38,7 +38,8 @@ class RunningNormalizer(torch.nn.Module):
         mean, variance = self.mean.numpy(), self.variance.numpy()
         values -= mean
         values /= np.sqrt(variance + _EPSILON)
-        return np.minimum(np.maximum(values, -self._clip, out=values), self._clip, out=values)
+        np.maximum(values, -self._clip, out=values)
+        return np.minimum(values, self._clip, out=values)
 
     @torch.no_grad()
     def update(self, values: Tensor) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from opentinker.data.segment import Segment
 from opentinker.envs.vector import MultiAgentVectorEnv, Step
-from opentinker.policies.policy import Policy
+from opentinker.policies.policy import ActionOutput, Policy
 
 Arrays = dict[str, np.ndarray]
 
@@ -62,15 +62,8 @@ class Collector:
         row = self._steps_done % self._length
         for recording in self._recordings:
             group = recording.group
-            output = outputs[group]
-            acting = {
-                'observation': self._observation[group],
-                'action': output.action,
-                'log_prob': output.log_prob,
-                'policy_version': np.int64(self.versions[group]),
-                'step': np.int64(self._steps_done),
-            }
-            recording.write(row, acting, step)
+            version = self.versions[group]
+            recording.write(row, self._observation[group], outputs[group], version, step)
         self._observation = step.observation
         self._steps_done += 1
         if row + 1 < self._length:
@@ -79,7 +72,9 @@ class Collector:
 
     def _segments(self) -> list[Segment]:
         segments = [
-            recording.segment(self._observation[recording.group], self._sampler)
+            recording.segment(
+                self._observation[recording.group], self._sampler, self._steps_done - self._length
+            )
             for recording in self._recordings
         ]
         for segment in segments[1:]:
@@ -108,37 +103,60 @@ class _Recording:
 
     def _begin(self) -> None:
         self._rows: dict[str, Any] = {}
+        self._leaves: list[np.ndarray] = []
         self._final_index: list[np.ndarray] = []
         self._final_observation: list[Arrays] = []
         self._episodes: list[Arrays] = []
 
-    def write(self, row: int, acting: dict[str, Any], step: Step) -> None:
+    def write(
+        self, row: int, observation: Arrays, output: ActionOutput, version: int, step: Step
+    ) -> None:
         """Copy what led to a step and what came of it."""
         group = self.group
-        record = {
-            **acting,
-            'reward': step.reward[group],
-            'signals': step.signals[group],
-            'active': step.active[group],
-            'terminated': step.terminated,
-            'truncated': step.truncated,
-            'reward_revision': np.int64(step.reward_revision),
-        }
         if not self._rows:
-            self._rows = {name: self._allocate(value) for name, value in record.items()}
-        for name, value in record.items():
-            if isinstance(value, dict):
-                for key, array in value.items():
-                    self._rows[name][key][row] = array
-            else:
-                self._rows[name][row] = value
+            self._allocate(observation, output, step)
+        values = (
+            *observation.values(),
+            *step.signals[group].values(),
+            output.action,
+            output.log_prob,
+            step.reward[group],
+            step.active[group],
+            step.terminated,
+            step.truncated,
+            version,
+            step.reward_revision,
+        )
+        for leaf, value in zip(self._leaves, values, strict=True):
+            leaf[row] = value
         if step.ended.size and step.final_observation is not None:
             index = np.stack([np.full_like(step.ended, row), step.ended], axis=1)
             self._final_index.append(index)
             self._final_observation.append(step.final_observation[group])
             self._episodes.append(step.episode)
 
-    def segment(self, last_observation: Arrays, sampler: str) -> Segment:
+    def _allocate(self, observation: Arrays, output: ActionOutput, step: Step) -> None:
+        """Arrays for all rows, and the list of them in the order in which they are written."""
+        rows = {
+            'observation': {key: self._empty(value) for key, value in observation.items()},
+            'signals': {key: self._empty(value) for key, value in step.signals[self.group].items()},
+            'action': self._empty(output.action),
+            'log_prob': self._empty(output.log_prob),
+            'reward': self._empty(step.reward[self.group]),
+            'active': self._empty(step.active[self.group]),
+            'terminated': self._empty(step.terminated),
+            'truncated': self._empty(step.truncated),
+            'policy_version': np.empty(self._length, np.int64),
+            'reward_revision': np.empty(self._length, np.int64),
+        }
+        self._rows = rows
+        trees = (value.values() if isinstance(value, dict) else [value] for value in rows.values())
+        self._leaves = [leaf for tree in trees for leaf in tree]
+
+    def _empty(self, value: np.ndarray) -> np.ndarray:
+        return np.empty((self._length, *value.shape), value.dtype)
+
+    def segment(self, last_observation: Arrays, sampler: str, first_step: int) -> Segment:
         """The finished segment; the next one begins."""
         observation: Arrays = self._rows['observation']
         segment = Segment(
@@ -155,13 +173,9 @@ class _Recording:
                 key: np.concatenate([episode[key] for episode in self._episodes])
                 for key in (self._episodes[0] if self._episodes else {})
             },
+            step=np.arange(first_step, first_step + self._length),
             sampler=sampler,
             **self._rows,
         )
         self._begin()
         return segment
-
-    def _allocate(self, value: Any) -> Any:
-        if isinstance(value, dict):
-            return {key: self._allocate(array) for key, array in value.items()}
-        return np.empty((self._length, *value.shape), value.dtype)
