@@ -1,14 +1,24 @@
-"""World steps of the arms environment a second of processor time, beside MuJoCo on the same motion.
+"""How fast environments are sampled: the arms beside MuJoCo, gymnasium's beside other libraries.
 
-MuJoCo alone gets the starts and the gated commands of the environment's run and does nothing but
+The first table has world steps of the arms environment a second of processor time. MuJoCo alone gets the starts and the gated commands of the environment's run and does nothing but
 ``mj_step``: the ratio is what commands, observations, rewards, collision checks and resets leave of
 its speed.
+
+The second table has steps/s with a 64x64 policy and storage of every step, beside the collectors of
+stable-baselines3 and Tianshou, each in a process of its own on the same processors; the best of
+three rounds counts. With ``workers`` every side may use as many processes. The libraries live in an
+environment of their own, whose Python ``--peers-python`` names:
+
+    python -m venv peers && peers/bin/pip install stable-baselines3 tianshou 'gymnasium[mujoco]'
 """
 
 from __future__ import annotations
 
 import argparse
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import mujoco
 import numpy as np
@@ -82,16 +92,8 @@ def measure(arms: int, envs: int, steps: int, rounds: int) -> tuple[float, float
     return max(ours), max(raw)
 
 
-def main() -> None:
-    """Measure and print the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter
-    )
-    parser.add_argument('--arms', type=int, nargs='+', default=[2, 8, 20], help='rows of the table')
-    parser.add_argument('--envs', type=int, default=32, help='environments stepped together')
-    parser.add_argument('--steps', type=int, default=200, help='steps of each a round')
-    parser.add_argument('--rounds', type=int, default=3, help='rounds, of which the best counts')
-    options = parser.parse_args()
+def arms_table(options: argparse.Namespace) -> Table:
+    """The arms environment beside ``mj_step``."""
     title = f'world steps/s (processor time), {options.envs} environments, one thread · {machine()}'
     table = Table(title=title)
     for column in ('arms', 'mj_step alone', 'ArmsEnv', 'ratio', 'agent steps/s'):
@@ -101,7 +103,46 @@ def main() -> None:
         table.add_row(
             str(arms), f'{raw:.0f}', f'{ours:.0f}', f'{ours / raw:.2f}', f'{ours * arms:.0f}'
         )
-    Console().print(table)
+    return table
+
+
+def collected(python: str, side: str, env: str, envs: int, workers: int) -> float:
+    """Steps/s of one side. Raises CalledProcessError where it fails."""
+    script = Path(__file__).parent / 'peers' / 'collect.py'
+    command = [python, str(script), side, env, str(envs), '--workers', str(workers)]
+    result = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    return float(result.stdout.split()[-1])
+
+
+def collectors_table(peers_python: str | None) -> Table:
+    """Our collector beside those of other libraries."""
+    peers = ('stable_baselines3', 'tianshou') if peers_python else ()
+    table = Table(title=f'steps/s with policy and storage · {machine()}')
+    for column in ('environment', 'envs', 'workers', 'ours', *peers, 'ratio to the best'):
+        table.add_column(column, justify='right')
+    for env in ('CartPole-v1', 'HalfCheetah-v5'):
+        for envs, workers in ((1, 0), (2, 0), (8, 0), (8, 2)):
+            ours = collected(sys.executable, 'ours', env, envs, workers)
+            others = [collected(str(peers_python), side, env, envs, workers) for side in peers]
+            ratio = f'{ours / max(others):.2f}' if others else 'no peers'
+            rates = [f'{rate:.0f}' for rate in (ours, *others)]
+            table.add_row(env, str(envs), str(workers), *rates, ratio)
+    return table
+
+
+def main() -> None:
+    """Measure and print the tables."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument('--arms', type=int, nargs='+', default=[2, 8, 20], help='rows of the table')
+    parser.add_argument('--envs', type=int, default=32, help='environments stepped together')
+    parser.add_argument('--steps', type=int, default=200, help='steps of each a round')
+    parser.add_argument('--rounds', type=int, default=3, help='rounds, of which the best counts')
+    parser.add_argument('--peers-python', help='the Python that has the other libraries')
+    options = parser.parse_args()
+    Console().print(arms_table(options))
+    Console().print(collectors_table(options.peers_python))
 
 
 if __name__ == '__main__':

@@ -137,7 +137,7 @@ class _Recording:
 
     def _allocate(self, observation: Arrays, output: ActionOutput, step: Step) -> None:
         """Arrays for all rows, and the list of them in the order in which they are written."""
-        rows = {
+        rows: dict[str, Any] = {
             'observation': {key: self._empty(value) for key, value in observation.items()},
             'signals': {key: self._empty(value) for key, value in step.signals[self.group].items()},
             'action': self._empty(output.action),
