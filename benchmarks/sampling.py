@@ -1,8 +1,8 @@
 """How fast environments are sampled: the arms beside MuJoCo, gymnasium's beside other libraries.
 
-The first table has world steps of the arms environment a second of processor time. MuJoCo alone gets the starts and the gated commands of the environment's run and does nothing but
-``mj_step``: the ratio is what commands, observations, rewards, collision checks and resets leave of
-its speed.
+The first table has world steps of the arms environment a second of processor time. MuJoCo alone
+gets the starts and the gated commands of the environment's run and does nothing but ``mj_step``:
+the ratio is what commands, observations, rewards, collision checks and resets leave of its speed.
 
 The second table has steps/s with a 64x64 policy and storage of every step, beside the collectors of
 stable-baselines3 and Tianshou, each in a process of its own on the same processors; the best of
