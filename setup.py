@@ -229,7 +229,7 @@ setup(
     setup_requires=build_requires(),
     install_requires=[
         'gymnasium>=1.0',
-        'imageio>=2.14',  # gymnasium's MuJoCo environments import it
+        'imageio>=2.28',  # gymnasium's MuJoCo environments import it, too
         'matplotlib>=3.6',
         'mujoco>=3.3',
         'numpy>=1.26',
@@ -241,6 +241,7 @@ setup(
         'pyzmq>=25',
         'rich>=13',
         'safetensors>=0.4',
+        'tensorboard>=2.14',
         'threadpoolctl>=3.1',
         'torch>=2.2',
         'typer>=0.12',
@@ -254,6 +255,7 @@ setup(
             'pytest-timeout>=2.2',
             'stable-baselines3>=2.3',  # a peer whose results ours must equal
         ],
+        'video': ['av>=11'],  # MP4 files, which GIF files do without
         'lint': ['import-linter>=2.1', 'mypy>=1.10', 'ruff>=0.6'],
     },
     entry_points={

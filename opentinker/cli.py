@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -26,6 +27,14 @@ app = typer.Typer(
 )
 worker = typer.Typer(help='One process of a job, for those who start processes themselves.')
 app.add_typer(worker, name='worker')
+
+
+class Checkpoint(str, Enum):
+    """The checkpoints of a run."""
+
+    latest = 'latest'
+    best = 'best'
+
 
 RunOption = Annotated[Path, typer.Option('--run', help='The run directory of the job.')]
 
@@ -60,32 +69,91 @@ def up(
 
 @app.command()
 def train(
-    config: Annotated[Path, typer.Argument(help='The config of the job, YAML or JSON.')],
+    config: Annotated[
+        Path,
+        typer.Argument(
+            help='The config of the job, YAML or JSON; or the directory of a run to resume.'
+        ),
+    ],
     checkpoint: Annotated[
         Path | None,
-        typer.Option('--from', help='A checkpoint of such a job to go on from.', exists=True),
+        typer.Option('--from', help='A checkpoint of such a job to begin with.', exists=True),
     ] = None,
 ) -> None:
     """Train in this process, sampling and learning in turn; no graph, no other processes.
 
-    Everything the job writes is in runs/<job>/. Ctrl-C or SIGTERM ends it with a checkpoint.
+    Everything the job writes is in runs/<job>/. Ctrl-C or SIGTERM ends it with a checkpoint, and
+    `opentinker train runs/<job>` goes on from there.
     """
     from opentinker.config import load_config
     from opentinker.experiments.summary import write_summary
     from opentinker.lifecycle import Lifecycle
     from opentinker.monitor.train_progress import TrainProgress
+    from opentinker.training.callback import make_callbacks
     from opentinker.training.local_trainer import LocalTrainer
     from opentinker.training.run_directory import RunDirectory
 
     with _plain_errors(), Lifecycle() as life:
-        job = load_config(config)
+        resumed = RunDirectory(config) if config.is_dir() else None
+        job = resumed.config() if resumed else load_config(config)
         job.import_plugins()
-        trainer = life.keep(LocalTrainer(job, checkpoint))
-        run = RunDirectory.create(job)
+        trainer = life.keep(LocalTrainer(job))
+        if resumed:
+            trainer.resume(resumed)
+        if checkpoint:
+            trainer.begin_with(checkpoint)
+        run = resumed or RunDirectory.create(job)
         typer.echo(f'Job {job.job} runs in {run.path}')
-        progress = life.keep(TrainProgress(job.stop))
-        reason = trainer.run(run, life, progress.update)
+        callbacks = make_callbacks(job, run, life)
+        callbacks.append(life.keep(TrainProgress(job.stop)))
+        reason = trainer.run(run, life, callbacks)
     typer.echo(write_summary(run, reason, trainer.seconds))
+
+
+RunArgument = Annotated[Path, typer.Argument(help='The directory of a run, such as runs/cartpole.')]
+CheckpointOption = Annotated[
+    Checkpoint, typer.Option(help='The last one, or the best by the evaluations.')
+]
+SeedOption = Annotated[int, typer.Option(help='Of the beginnings of the episodes.', min=0)]
+
+
+@app.command('eval')
+def evaluate(
+    run: RunArgument,
+    episodes: Annotated[int, typer.Option(help='How many to play.', min=1)] = 20,
+    checkpoint: CheckpointOption = Checkpoint.latest,
+    seed: SeedOption = 0,
+    video: Annotated[
+        Path | None, typer.Option(help='Film them, into a *.gif or *.mp4 file.')
+    ] = None,
+) -> None:
+    """Play episodes with the best known actions and tell how good they were."""
+    _play(run, checkpoint, episodes, seed, video)
+
+
+@app.command()
+def play(
+    run: RunArgument,
+    episodes: Annotated[int, typer.Option(help='How many to film.', min=1)] = 1,
+    checkpoint: CheckpointOption = Checkpoint.latest,
+    seed: SeedOption = 0,
+    video: Annotated[
+        Path | None, typer.Option(help='A *.gif or *.mp4 file; play.gif in the run if not given.')
+    ] = None,
+) -> None:
+    """Film how the policies of a run act."""
+    _play(run, checkpoint, episodes, seed, video or run / 'play.gif')
+
+
+def _play(run: Path, checkpoint: Checkpoint, episodes: int, seed: int, video: Path | None) -> None:
+    from opentinker.experiments.playback import play, report
+    from opentinker.training.run_directory import RunDirectory
+
+    with _plain_errors():
+        stats = play(RunDirectory(run), checkpoint.value, episodes, seed, video)
+    typer.echo(report(stats))
+    if video:
+        typer.echo(f'Video: {video}')
 
 
 @app.command()

@@ -59,11 +59,36 @@ class StopConfig(_Part):
     mean_return: float | None = None
     """Mean return of the last ``episodes`` episodes."""
     of: str | None = None
-    """The sampler whose episodes count, such as ``ros`` or ``sampler_0``; null: all of them."""
+    """The sampler whose episodes count, such as ``ros`` or ``sampler_0``, or ``evaluation``; null:
+    all samplers.
+    """
     episodes: int = Field(default=50, ge=1)
     transitions: int | None = Field(default=None, ge=1)
     """Agent transitions of all samplers."""
     minutes: float | None = Field(default=None, gt=0)
+
+
+class EvaluationConfig(_Part):
+    """Episodes with the best known actions, in environments of their own, now and then."""
+
+    every: int | None = Field(default=None, ge=1)
+    """Agent transitions between two evaluations; null: none."""
+    episodes: int = Field(default=10, ge=1)
+    """In each; their beginnings are the same every time. ``stop.of: evaluation`` counts them."""
+    patience: int | None = Field(default=None, ge=1)
+    """Evaluations in a row that are no better than the best before they end the job."""
+
+
+class LogConfig(_Part):
+    """How often what is written."""
+
+    tensorboard: bool = True
+    """Write event files for TensorBoard into the run directory."""
+    train_every: int = Field(default=1000, ge=1)
+    """Agent transitions between two points of the samplers' curves in TensorBoard."""
+    update_every: int = Field(default=1, ge=1)
+    """Updates between two lines of metrics.jsonl and two points of the updates' curves."""
+    checkpoint_every_s: float = Field(default=60.0, gt=0)
 
 
 class TrainingConfig(_Part):
@@ -98,6 +123,10 @@ class JobConfig(_Part):
     graph: NamedPart | None = None
     bus: BusConfig = Field(default_factory=BusConfig)
     stop: StopConfig = Field(default_factory=StopConfig)
+    evaluation: EvaluationConfig = Field(default_factory=EvaluationConfig)
+    log: LogConfig = Field(default_factory=LogConfig)
+    callbacks: list[NamedPart] = []
+    """What else looks on while a job trains in one process, and may end it."""
     training: TrainingConfig = Field(default_factory=TrainingConfig)
     seed: int = Field(default=0, ge=0)
 

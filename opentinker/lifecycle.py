@@ -50,14 +50,18 @@ class Lifecycle:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        self.close()
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
+
+    def close(self) -> None:
+        """Close what was kept; also where nobody enters the block."""
         while self._kept:
             thing = self._kept.pop()
             try:
                 thing.close()
             except Exception:
                 _log.exception('closing %s failed', type(thing).__name__)
-        for number, handler in self._handlers.items():
-            signal.signal(number, handler)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         if self.stopping and number == signal.SIGINT:

@@ -10,6 +10,7 @@ _MODULES = {
     ('algorithm', 'npg'): f'{_ALGORITHMS}.trpo',
     ('algorithm', 'ppo'): f'{_ALGORITHMS}.ppo',
     ('algorithm', 'trpo'): f'{_ALGORITHMS}.trpo',
+    ('callback', 'tensorboard'): 'opentinker.training.tensorboard_log',
     ('sampler', 'on_policy'): f'{_ALGORITHMS}.on_policy',
     ('estimator', 'gae'): f'{_ALGORITHMS}.gae',
     ('estimator', 'n_step'): f'{_ALGORITHMS}.n_step',

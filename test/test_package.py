@@ -26,6 +26,7 @@ PYTHON = {
     'gymnasium': ('python3-gymnasium-pip', 'gymnasium'),
     'google': ('python3-protobuf', 'protobuf'),
     'hypothesis': ('python3-hypothesis', 'hypothesis'),
+    'imageio': ('python3-imageio', 'imageio'),
     'matplotlib': ('python3-matplotlib', 'matplotlib'),
     'mujoco': ('python3-mujoco-pip', 'mujoco'),
     'numpy': ('python3-numpy', 'numpy'),
@@ -36,12 +37,15 @@ PYTHON = {
     'rich': ('python3-rich', 'rich'),
     'safetensors': (None, 'safetensors'),
     'threadpoolctl': (None, 'threadpoolctl'),
+    'stable_baselines3': (None, 'stable-baselines3'),
     'torch': ('python3-torch', 'torch'),
     'typer': ('python3-typer', 'typer'),
     'yaml': ('python3-yaml', 'pyyaml'),
     'zmq': ('python3-zmq', 'pyzmq'),
 }
 WITHOUT_WHEELS = {'launch', 'launch_pytest', 'launch_ros'}
+PEERS = {'tianshou'}
+"""What benchmarks run in an environment of its own."""
 
 
 def imports(folder):
@@ -57,7 +61,7 @@ def imports(folder):
                 continue
             found.update((name.partition('.')[0], str(path.relative_to(ROOT))) for name in names)
     scripts = {path.stem for top in ('benchmarks', 'test') for path in (ROOT / top).rglob('*.py')}
-    known = sys.stdlib_module_names | {'opentinker', 'opentinker_ros'} | scripts
+    known = sys.stdlib_module_names | {'opentinker', 'opentinker_ros'} | scripts | PEERS
     return {name: path for name, path in found.items() if name not in known}
 
 

@@ -36,6 +36,10 @@ class Sampler(Protocol):
 
     def take(self) -> list[Segment]: ...
 
+    def state_dict(self) -> dict[str, Any]: ...
+
+    def load_state_dict(self, state: dict[str, Any]) -> None: ...
+
 
 class Estimator(Protocol):
     """Turns segments into advantages and value targets."""
@@ -120,11 +124,12 @@ class Algorithm:
         return metrics
 
     def state_dict(self) -> dict[str, Any]:
-        """What goes on changing: counts, random state, the optimizer's state."""
+        """What goes on changing: counts, random state, data, the optimizer's state."""
         return {
             'name': self.name,
             'transitions': self.transitions,
             'generator': self._generator.get_state(),
+            'sampler': self.sampler.state_dict(),
             'estimator': self.estimator.state_dict(),
             'optimizer': self.optimizer.state_dict(),
         }
@@ -133,6 +138,7 @@ class Algorithm:
         """Go on from :meth:`state_dict`."""
         self.transitions = state['transitions']
         self._generator.set_state(state['generator'])
+        self.sampler.load_state_dict(state['sampler'])
         self.estimator.load_state_dict(state['estimator'])
         self.optimizer.load_state_dict(state['optimizer'])
 

@@ -45,3 +45,13 @@ class OnPolicySampler:
         """All segments, once."""
         segments, self._segments, self._transitions = self._segments, [], 0
         return segments
+
+    def state_dict(self) -> dict[str, Any]:
+        """The segments that wait for the next update."""
+        # not asdict: it would copy every array
+        return {'segments': [vars(segment) for segment in self._segments]}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from :meth:`state_dict`."""
+        self._segments = [Segment(**fields) for fields in state['segments']]
+        self._transitions = sum(segment.transitions for segment in self._segments)

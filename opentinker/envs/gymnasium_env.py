@@ -121,6 +121,19 @@ class GymnasiumVectorEnv(MultiAgentVectorEnv):
         self._return[step.ended] = 0
         self._length[step.ended] = 0
 
+    def render(self) -> np.ndarray:
+        """The first of them as a picture ``[height, width, 3]``, uint8.
+
+        Raises ConfigError for one without pictures, or where what draws them is not installed.
+        """
+        try:
+            frame = self._envs[0].render()
+        except gymnasium.error.DependencyNotInstalled as error:
+            raise ConfigError(f'env.id: {self.descriptor.name}: {error}') from None
+        if not isinstance(frame, np.ndarray):
+            raise ConfigError(f'env.id: {self.descriptor.name} has no pictures to film')
+        return frame
+
     def close(self) -> None:
         """Close all of them."""
         for env in self._envs:
@@ -194,14 +207,21 @@ def _success(infos: list[dict[str, Any]]) -> dict[str, np.ndarray]:
 
 @registry.register('env', 'gymnasium')
 def make_env(
-    num_envs: int, seed: int, id: str, settings: dict[str, Any] | None = None
+    num_envs: int,
+    seed: int,
+    id: str,
+    settings: dict[str, Any] | None = None,
+    render: bool = False,
 ) -> GymnasiumVectorEnv:
     """Environments that gymnasium knows by an id. Raises ConfigError where it does not.
 
     ``settings`` are what ``gymnasium.make`` passes on; seeds come with ``reset``.
     """
+    settings = dict(settings or {})
+    if render:
+        settings['render_mode'] = 'rgb_array'
     try:
-        envs = [gymnasium.make(id, **(settings or {})) for _ in range(num_envs)]
+        envs = [gymnasium.make(id, **settings) for _ in range(num_envs)]
         return GymnasiumVectorEnv(envs, id)
     except (gymnasium.error.Error, SpaceError, TypeError, ModuleNotFoundError) as error:
         raise ConfigError(f'env.id: {id}: {error}') from None

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -66,6 +68,24 @@ class MultiAgentVectorEnv(ABC):
         Else environments that began together reach their step limit together, for ever, and every
         batch of data holds one age of episode alone.
         """
+
+    def render(self) -> np.ndarray:
+        """The first environment as a picture ``[height, width, 3]``, uint8.
+
+        For one that was made to be rendered. Raises NotImplementedError where it has no picture.
+        """
+        raise NotImplementedError(f'{self.descriptor.name} has no picture')
+
+    def state_dict(self) -> dict[str, Any] | None:
+        """What :meth:`load_state_dict` goes on from, bit for bit; None where it has no such thing.
+
+        Nested dicts and lists of arrays and plain values. Rewards are not part of it.
+        """
+        return None
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from :meth:`state_dict`."""
+        raise NotImplementedError(f'{self.descriptor.name} cannot save its state')
 
     def close(self) -> None:  # noqa: B027 (most hold nothing)
         """Release what the environment holds."""

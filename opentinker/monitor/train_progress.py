@@ -8,9 +8,10 @@ from typing import Any
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from opentinker.config import StopConfig
+from opentinker.training.callback import Callback
 
 
-class TrainProgress:
+class TrainProgress(Callback):
     """How far a job is on the way to its end by transitions or time, and how it is doing."""
 
     def __init__(self, rule: StopConfig) -> None:
@@ -21,7 +22,7 @@ class TrainProgress:
         self._task = self._bar.add_task('starting', total=None)
         self._bar.start()
 
-    def update(self, metrics: Mapping[str, Any]) -> None:
+    def on_update(self, metrics: Mapping[str, Any]) -> None:
         """Show the metrics of an update."""
         done: float = metrics['all.transitions']
         total: float | None = self._rule.transitions

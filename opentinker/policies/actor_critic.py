@@ -62,7 +62,7 @@ class ActorCritic(Policy):
     def __init__(
         self, descriptor: EnvDescriptor, group: str, settings: ActorCriticSettings, seed: int
     ) -> None:
-        super().__init__(descriptor, group)
+        super().__init__(descriptor, group, seed)
         choices = self.info.action.categories
         mask = self.info.observation.get(MASK)
         if mask is not None and mask.size != sum(choices or ()):
@@ -73,7 +73,6 @@ class ActorCritic(Policy):
         self.settings = settings
         outputs = sum(choices) if choices else self.info.action.size
         self._min_log_std = math.log(settings.min_std)
-        self._generator = torch.Generator().manual_seed(seed)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             self.encoder = Encoder(self.info.observation)
@@ -100,7 +99,7 @@ class ActorCritic(Policy):
             action = chances.mode
             log_prob = chances.log_prob(action)
         else:
-            action, log_prob = chances.draw(self._generator)
+            action, log_prob = chances.draw(self.generator)
         return ActionOutput(action.cpu().numpy(), log_prob.cpu().numpy(), state)
 
     def _outlook(self, observation: Arrays) -> tuple[Distribution, Arrays]:

@@ -50,14 +50,17 @@ class Policy(torch.nn.Module, ABC):
     """
 
     trainer: Trainer | None = None
+    generator: torch.Generator
+    """What it draws actions from."""
     state: dict[str, ArrayInfo]
     """What it remembers from step to step, by key: ``ActionOutput.state`` belongs into the next
     observation, zeros (or nothing) at the start of an episode. Empty for most policies.
     """
 
-    def __init__(self, descriptor: EnvDescriptor, group: str) -> None:
+    def __init__(self, descriptor: EnvDescriptor, group: str, seed: int = 0) -> None:
         super().__init__()
         self.state = {}
+        self.generator = torch.Generator().manual_seed(seed)
         try:
             self.info = descriptor.groups[group]
         except KeyError:

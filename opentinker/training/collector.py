@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 import math
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from opentinker.data.segment import Segment
 from opentinker.envs.vector import MultiAgentVectorEnv, Step
-from opentinker.policies.policy import ActionOutput, Policy
+from opentinker.policies.policy import Policy
+from opentinker.training.recording import Arrays, Recording
 
-Arrays = dict[str, np.ndarray]
+_log = logging.getLogger(__name__)
 
 
 def segment_length(env: MultiAgentVectorEnv, batch_size: int, samplers: int) -> int:
@@ -21,11 +25,28 @@ def segment_length(env: MultiAgentVectorEnv, batch_size: int, samplers: int) -> 
     return math.ceil(batch_size / (samplers * env.num_envs * agents))
 
 
+@dataclass
+class CollectStats:
+    """What one call of :meth:`Collector.collect` came to."""
+
+    steps: int
+    """Of all environments together."""
+    seconds: float
+    episodes: Arrays
+    """``[k]`` by name, ``return`` and ``length`` among them: the episodes that ended."""
+
+    def mean(self, key: str) -> float | None:
+        """Of a statistic of the episodes; None where none ended."""
+        values = self.episodes.get(key, ())
+        return float(np.mean(values)) if len(values) else None
+
+
 class Collector:
     """Collects segments of ``length`` steps, one for every group of agents.
 
     ``policies`` act; load newer weights into them, and note that in :attr:`versions`, between two
-    steps. Rewards change by assignment to ``env.rewards``.
+    steps. Rewards change by assignment to ``env.rewards``. An ``evaluating`` one takes the best
+    known actions, and whole episodes from their beginning.
     """
 
     def __init__(
@@ -35,24 +56,57 @@ class Collector:
         length: int,
         sampler: str,
         seed: int,
+        evaluating: bool = False,
     ) -> None:
         self.env = env
         self.policies = policies
         self.versions = dict.fromkeys(policies, 0)
         self._length = length
         self._sampler = sampler
+        self._evaluating = evaluating
         self._steps_done = 0
         self._observation = env.reset(seed)
         for group, policy in policies.items():
             lead = (env.num_envs, len(env.descriptor.groups[group].agents))
             self._observation[group] |= policy.initial_state(lead)
-        env.stagger()
-        self._recordings = [_Recording(group, length) for group in policies]
+        if not evaluating:
+            env.stagger()
+        self._recordings = [Recording(group, length) for group in policies]
 
     def step(self) -> list[Segment]:
         """One step of all environments; the segments of all groups where they are full."""
+        self._last_step = step = self._act()
+        self._observation = step.observation
+        self._steps_done += 1
+        return [] if self._steps_done % self._length else self._segments()
+
+    def collect(
+        self,
+        *,
+        n_step: int | None = None,
+        n_episode: int | None = None,
+        take: Callable[[Segment], object] = lambda segment: None,
+    ) -> CollectStats:
+        """Go on for ``n_step`` steps of all environments together, or for ``n_episode`` episodes.
+
+        Of the episodes those count that began first, the running ones before all others: of those
+        that end first, short ones would be too many. Full segments go to ``take``.
+        """
+        if (n_step is None) == (n_episode is None):
+            raise ValueError('either n_step or n_episode')
+        started, first = time.monotonic(), self._steps_done
+        counting = _Counting(self.env.num_envs, n_episode)
+        while True:
+            steps = (self._steps_done - first) * self.env.num_envs
+            if counting.done if n_step is None else steps >= n_step:
+                return CollectStats(steps, time.monotonic() - started, counting.episodes())
+            for segment in self.step():
+                take(segment)
+            counting.add(self._last_step)
+
+    def _act(self) -> Step:
         outputs = {
-            group: policy.get_action(self._observation[group])
+            group: policy.get_action(self._observation[group], self._evaluating)
             for group, policy in self.policies.items()
         }
         step = self.env.step({group: output.action for group, output in outputs.items()})
@@ -64,23 +118,93 @@ class Collector:
             group = recording.group
             version = self.versions[group]
             recording.write(row, self._observation[group], outputs[group], version, step)
-        self._observation = step.observation
-        self._steps_done += 1
-        if row + 1 < self._length:
-            return []
-        return self._segments()
+        return step
 
     def _segments(self) -> list[Segment]:
+        first = self._steps_done - self._length
         segments = [
-            recording.segment(
-                self._observation[recording.group], self._sampler, self._steps_done - self._length
-            )
+            recording.segment(self._observation[recording.group], self._sampler, first)
             for recording in self._recordings
         ]
         for segment in segments[1:]:
             # episodes belong to all groups and count once
             segment.episodes = {}
         return segments
+
+    def state_dict(self) -> dict[str, Any]:
+        """What the next step depends on, but for weights and rewards."""
+        return {
+            **self._form(),
+            'env': self.env.state_dict(),
+            'observation': self._observation,
+            'steps_done': self._steps_done,
+            'versions': self.versions,
+            'recordings': [recording.state_dict() for recording in self._recordings],
+            'generators': {
+                group: policy.generator.get_state() for group, policy in self.policies.items()
+            },
+        }
+
+    def _form(self) -> dict[str, Any]:
+        return {
+            'groups': list(self.policies),
+            'environments': self.env.num_envs,
+            'segment length': self._length,
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from :meth:`state_dict`; with new episodes where the environment has no state.
+
+        Raises ValueError for the state of other environments or segments.
+        """
+        for key, own in self._form().items():
+            if state[key] != own:
+                raise ValueError(f'it was written with {key} {state[key]}, now it is {own}')
+        for group, generator in state['generators'].items():
+            self.policies[group].generator.set_state(generator)
+        self.versions = dict(state['versions'])
+        if state['env'] is None:
+            _log.warning(
+                'environment %s cannot save its state: new episodes begin, so that the run is not '
+                'what it would have been without the interruption',
+                self.env.descriptor.name,
+            )
+            # a whole number of segments: no step of the next one has been taken
+            self._steps_done = state['steps_done'] // self._length * self._length
+            return
+        self.env.load_state_dict(state['env'])
+        self._observation = state['observation']
+        self._steps_done = state['steps_done']
+        for recording, own in zip(self._recordings, state['recordings'], strict=True):
+            recording.load_state_dict(own)
+
+
+class _Counting:
+    """Which of the episodes that end are to be counted."""
+
+    def __init__(self, num_envs: int, wanted: int | None) -> None:
+        self._wanted = wanted
+        self._started = num_envs
+        self._counts = np.arange(num_envs) < (num_envs if wanted is None else wanted)
+        self._episodes: list[Arrays] = []
+
+    @property
+    def done(self) -> bool:
+        return not self._counts.any()
+
+    def add(self, step: Step) -> None:
+        """Note the episodes that ended, and those that began in their place."""
+        if not step.ended.size:
+            return
+        counted = self._counts[step.ended]
+        self._episodes.append({key: values[counted] for key, values in step.episode.items()})
+        numbers = self._started + np.arange(len(step.ended))
+        self._counts[step.ended] = True if self._wanted is None else numbers < self._wanted
+        self._started += len(step.ended)
+
+    def episodes(self) -> Arrays:
+        keys = self._episodes[0] if self._episodes else {}
+        return {key: np.concatenate([each[key] for each in self._episodes]) for key in keys}
 
 
 def _remember(step: Step, group: str, state: Arrays) -> None:
@@ -91,91 +215,3 @@ def _remember(step: Step, group: str, state: Arrays) -> None:
         values = values.copy()
         values[step.ended] = 0
         step.observation[group][key] = values
-
-
-class _Recording:
-    """The steps of one group since the last segment, in arrays ``[T, ...]``."""
-
-    def __init__(self, group: str, length: int) -> None:
-        self.group = group
-        self._length = length
-        self._begin()
-
-    def _begin(self) -> None:
-        self._rows: dict[str, Any] = {}
-        self._leaves: list[np.ndarray] = []
-        self._final_index: list[np.ndarray] = []
-        self._final_observation: list[Arrays] = []
-        self._episodes: list[Arrays] = []
-
-    def write(
-        self, row: int, observation: Arrays, output: ActionOutput, version: int, step: Step
-    ) -> None:
-        """Copy what led to a step and what came of it."""
-        group = self.group
-        if not self._rows:
-            self._allocate(observation, output, step)
-        values = (
-            *observation.values(),
-            *step.signals[group].values(),
-            output.action,
-            output.log_prob,
-            step.reward[group],
-            step.active[group],
-            step.terminated,
-            step.truncated,
-            version,
-            step.reward_revision,
-        )
-        for leaf, value in zip(self._leaves, values, strict=True):
-            leaf[row] = value
-        if step.ended.size and step.final_observation is not None:
-            index = np.stack([np.full_like(step.ended, row), step.ended], axis=1)
-            self._final_index.append(index)
-            self._final_observation.append(step.final_observation[group])
-            self._episodes.append(step.episode)
-
-    def _allocate(self, observation: Arrays, output: ActionOutput, step: Step) -> None:
-        """Arrays for all rows, and the list of them in the order in which they are written."""
-        rows: dict[str, Any] = {
-            'observation': {key: self._empty(value) for key, value in observation.items()},
-            'signals': {key: self._empty(value) for key, value in step.signals[self.group].items()},
-            'action': self._empty(output.action),
-            'log_prob': self._empty(output.log_prob),
-            'reward': self._empty(step.reward[self.group]),
-            'active': self._empty(step.active[self.group]),
-            'terminated': self._empty(step.terminated),
-            'truncated': self._empty(step.truncated),
-            'policy_version': np.empty(self._length, np.int64),
-            'reward_revision': np.empty(self._length, np.int64),
-        }
-        self._rows = rows
-        trees = (value.values() if isinstance(value, dict) else [value] for value in rows.values())
-        self._leaves = [leaf for tree in trees for leaf in tree]
-
-    def _empty(self, value: np.ndarray) -> np.ndarray:
-        return np.empty((self._length, *value.shape), value.dtype)
-
-    def segment(self, last_observation: Arrays, sampler: str, first_step: int) -> Segment:
-        """The finished segment; the next one begins."""
-        observation: Arrays = self._rows['observation']
-        segment = Segment(
-            group=self.group,
-            last_observation={key: array.copy() for key, array in last_observation.items()},
-            final_index=np.concatenate([np.zeros((0, 2), np.int64), *self._final_index]),
-            final_observation={
-                key: np.concatenate(
-                    [array[0, :0], *(final[key] for final in self._final_observation)]
-                )
-                for key, array in observation.items()
-            },
-            episodes={
-                key: np.concatenate([episode[key] for episode in self._episodes])
-                for key in (self._episodes[0] if self._episodes else {})
-            },
-            step=np.arange(first_step, first_step + self._length),
-            sampler=sampler,
-            **self._rows,
-        )
-        self._begin()
-        return segment

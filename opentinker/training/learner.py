@@ -104,10 +104,14 @@ class Learner:
             'max_lag': float(lags.max()),
         }
 
-    def checkpoint(self) -> bytes:
-        """Weights, optimizer states, counters and random state, to :meth:`restore` from."""
+    def checkpoint(self, **more: Any) -> bytes:
+        """Weights, optimizer states, counters and random state, to :meth:`restore` from.
+
+        ``more`` goes along for whoever trains.
+        """
         return pack(
             {
+                **more,
                 'descriptor': self.descriptor.crc(),
                 'rewards': self.rewards.model_dump(),
                 'groups': {
@@ -121,8 +125,11 @@ class Learner:
             }
         )
 
-    def restore(self, data: bytes) -> None:
-        """Go on from :meth:`checkpoint`. Raises CheckpointError where it is not of such a job."""
+    def restore(self, data: bytes) -> dict[str, Any]:
+        """Go on from :meth:`checkpoint`; returns all that it holds.
+
+        Raises CheckpointError, and changes nothing, where it is not of such a job.
+        """
         try:
             state = unpack(data)
             self._check_state(state)
@@ -133,6 +140,7 @@ class Learner:
             self._algorithms[group].load_state_dict(own['algorithm'])
             self.versions[group] = own['version']
         self.rewards = RewardSpec.model_validate(state['rewards'])
+        return dict(state)
 
     def _check_state(self, state: Any) -> None:
         if state['descriptor'] != self.descriptor.crc():

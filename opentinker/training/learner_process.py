@@ -27,14 +27,13 @@ from opentinker.policies.weights import save_weights
 from opentinker.training.learner import Learner
 from opentinker.training.machine import use_machine
 from opentinker.training.parts import make_learner
-from opentinker.training.run_directory import RunDirectory, write_atomically
+from opentinker.training.run_directory import RunDirectory
 from opentinker.training.statistics import JobStatistics
 from opentinker.training.stop_rule import stop_reason
 
 _log = logging.getLogger(__name__)
 _POLL_S = 0.1
 _STATUS_EVERY_S = 1.0
-_CHECKPOINT_EVERY_S = 60.0
 
 
 def run_learner(path: Path) -> None:
@@ -167,9 +166,9 @@ class LearnerProcess:
         now = time.monotonic()
         if now - self._told >= _STATUS_EVERY_S:
             self._publish_metrics(self._metrics())
-        if now - self._saved >= _CHECKPOINT_EVERY_S:
+        if now - self._saved >= self._config.log.checkpoint_every_s:
             self._save()
 
     def _save(self) -> None:
-        write_atomically(self._run.checkpoints / 'latest.safetensors', self._learner.checkpoint())
+        self._run.write_checkpoint('latest', self._learner.checkpoint())
         self._saved = time.monotonic()

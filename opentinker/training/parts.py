@@ -13,10 +13,19 @@ from opentinker.envs.vector import MultiAgentVectorEnv
 from opentinker.training.learner import Learner
 
 
-def make_env(config: JobConfig, num_envs: int, seed: int) -> MultiAgentVectorEnv:
-    """``num_envs`` environments in one. Raises ConfigError for settings that do not fit."""
+def make_env(
+    config: JobConfig, num_envs: int, seed: int, render: bool = False
+) -> MultiAgentVectorEnv:
+    """``num_envs`` environments in one. Raises ConfigError for settings that do not fit.
+
+    Only a factory that takes ``render`` makes environments whose pictures are to be had.
+    """
     settings = {key: value for key, value in config.env.items() if key != 'name'}
     factory = registry.get('env', config.env['name'])
+    if render:
+        if 'render' not in inspect.signature(factory).parameters:
+            raise ConfigError(f'env ({config.env["name"]}): has no pictures to film')
+        settings['render'] = True
     try:
         inspect.signature(factory).bind(num_envs=num_envs, seed=seed, **settings)
     except TypeError as error:

@@ -86,6 +86,21 @@ class RunDirectory:
         text = self.metrics_path.read_text(encoding='utf-8')
         return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith('\n')]
 
+    def forget_metrics_after(self, seconds: float) -> None:
+        """Drop the lines of what came after a checkpoint that was written at ``seconds``."""
+        kept = [line for line in self.metrics() if line['seconds'] <= seconds]
+        kept = [line for line in kept if 'stopped' not in line]
+        text = ''.join(json.dumps(line) + '\n' for line in kept)
+        write_atomically(self.metrics_path, text.encode())
+
+    def checkpoint(self, name: str) -> Path:
+        """Where a checkpoint is: ``latest``, or ``best`` of the evaluations."""
+        return self.checkpoints / f'{name}.safetensors'
+
+    def write_checkpoint(self, name: str, content: bytes) -> None:
+        """Put a checkpoint in the place of the one before."""
+        write_atomically(self.checkpoint(name), content)
+
     def stop_reason(self) -> str:
         """Why the learner finished; empty while it has not."""
         return (self.metrics() or [{}])[-1].get('stopped', '')

@@ -11,6 +11,9 @@ import numpy as np
 from opentinker.data.segment import Segment
 from opentinker.metrics import Rate
 
+EVALUATION = 'evaluation'
+"""Who is called so is no sampler: its episodes are those of the last evaluation."""
+
 
 class SamplerStatistics:
     """Transitions and the last ``window`` episodes of one sampler, or of all together."""
@@ -29,6 +32,17 @@ class SamplerStatistics:
         for key, values in segment.episodes.items():
             self._recent[key].extend(values.tolist())
         self.episodes += max((len(values) for values in segment.episodes.values()), default=0)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Counts and window."""
+        recent = {key: list(values) for key, values in self._recent.items()}
+        return {'transitions': self.transitions, 'episodes': self.episodes, 'recent': recent}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from :meth:`state_dict`."""
+        self.transitions, self.episodes = state['transitions'], state['episodes']
+        for key, values in state['recent'].items():
+            self._recent[key].extend(values)
 
     def mean(self, key: str) -> float | None:
         """The mean of an episode statistic over the window; None before any episode."""
@@ -64,6 +78,17 @@ class _Stream:
         self._next_step = last + 1
         self.revision = int(segment.reward_revision[-1])
 
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            'revision': self.revision,
+            'missing_steps': self.missing_steps,
+            'next_step': self._next_step,
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self.revision, self.missing_steps = state['revision'], state['missing_steps']
+        self._next_step = state['next_step']
+
 
 class JobStatistics:
     """The samplers of a job by name, and all of them together as ``all``."""
@@ -78,6 +103,34 @@ class JobStatistics:
         self.all.add(segment)
         self.samplers[segment.sampler].add(segment)
         self._streams[segment.sampler, segment.group].add(segment)
+
+    def evaluated(self, episodes: Mapping[str, np.ndarray], steps: int) -> None:
+        """Let the episodes of an evaluation take the place of those of the one before."""
+        before = self.samplers.get(EVALUATION)
+        own = self.samplers[EVALUATION] = SamplerStatistics(len(episodes['return']))
+        own.load_state_dict(
+            {
+                'transitions': steps + (before.transitions if before else 0),
+                'episodes': len(episodes['return']) + (before.episodes if before else 0),
+                'recent': {key: values.tolist() for key, values in episodes.items()},
+            }
+        )
+
+    def state_dict(self) -> dict[str, Any]:
+        """All of it, to go on from."""
+        return {
+            'all': self.all.state_dict(),
+            'samplers': {name: own.state_dict() for name, own in self.samplers.items()},
+            'streams': [[*key, own.state_dict()] for key, own in self._streams.items()],
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from :meth:`state_dict`."""
+        self.all.load_state_dict(state['all'])
+        for name, own in state['samplers'].items():
+            self.samplers[name].load_state_dict(own)
+        for sampler, group, own in state['streams']:
+            self._streams[sampler, group].load_state_dict(own)
 
     def of(self, sampler: str | None) -> SamplerStatistics:
         """One sampler's, or everybody's for None."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,12 @@ from opentinker_ros.arms.observer import GROUP, Observer
 from opentinker_ros.worlds.world import Start, World
 
 __all__ = ['GROUP', 'ArmsEnv', 'ArmsSettings', 'Cell', 'make_cell', 'make_env']
+
+_EPISODES = (
+    '_last_command', '_action', '_action_change', '_measured', '_length', '_cut_by', '_return',
+    '_held', '_success', '_contact',
+)  # fmt: skip
+"""What the running episodes have come to."""
 
 
 class ArmsEnv(MultiAgentVectorEnv):
@@ -97,6 +104,27 @@ class ArmsEnv(MultiAgentVectorEnv):
     def stagger(self) -> None:
         """Spread the ends of the running episodes evenly over the step limit."""
         self._cut_by = np.arange(self.num_envs) * self._limit // self.num_envs
+
+    def state_dict(self) -> dict[str, Any] | None:
+        """World, running episodes and random streams; None where the world has no such state."""
+        world = self.world.state_dict()
+        return world and {
+            'world': world,
+            'episodes': {name: getattr(self, name).copy() for name in _EPISODES},
+            'random': [rng.bit_generator.state for rng in self._rngs],
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from :meth:`state_dict`."""
+        self.world.load_state_dict(state['world'])
+        for name, values in state['episodes'].items():
+            setattr(self, name, values.copy())
+        for rng, own in zip(self._rngs, state['random'], strict=True):
+            rng.bit_generator.state = own
+
+    def render(self) -> np.ndarray:
+        """The first cell as a picture ``[height, width, 3]``, uint8."""
+        return self.world.render()
 
     def close(self) -> None:
         """Close the world."""
@@ -221,7 +249,7 @@ class ArmsEnv(MultiAgentVectorEnv):
 
 
 @registry.register('env', 'arms')
-def make_env(num_envs: int, seed: int, **settings: Any) -> ArmsEnv:
+def make_env(num_envs: int, seed: int, render: bool = False, **settings: Any) -> ArmsEnv:
     """Simulated arms in this process. Raises pydantic's ValidationError for wrong settings."""
     from opentinker_ros.worlds.mujoco import MujocoWorld
 

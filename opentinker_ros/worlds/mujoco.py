@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import mujoco
 import numpy as np
 
 from opentinker_ros.arms.scene import Scene
+from opentinker_ros.worlds.render import Renderer
 from opentinker_ros.worlds.world import Start, World, WorldError, WorldState
+
+_STATE = mujoco.mjtState.mjSTATE_INTEGRATION
+"""All that the next step depends on, warm starts of the solver included."""
 
 
 class MujocoWorld(World):
@@ -31,6 +37,7 @@ class MujocoWorld(World):
         self._objects = np.zeros((num_envs, len(scene.object_names), 7))
         self._grippers = np.zeros((num_envs, scene.arms))
         self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
+        self._renderer: Renderer | None = None
         self._chunks = [self.data[index::threads] for index in range(threads)]
 
     def reset(self, envs: np.ndarray, start: Start) -> None:
@@ -84,7 +91,37 @@ class MujocoWorld(World):
             self._objects.copy(),
         )
 
+    def render(self) -> np.ndarray:
+        """The first cell as a picture ``[height, width, 3]``, uint8."""
+        if self._renderer is None:
+            farthest = np.linalg.norm(self._scene.base_position, axis=1).max()
+            self._renderer = Renderer(self._scene, distance=2.2 * (farthest + 1))
+        return self._renderer.picture(self.data[0])
+
+    def state_dict(self) -> dict[str, Any]:
+        """The states of the simulations."""
+        model = self._scene.model
+        physics = np.empty((self.num_envs, mujoco.mj_stateSize(model, _STATE)))
+        for data, row in zip(self.data, physics, strict=True):
+            mujoco.mj_getState(model, data, row, _STATE)
+        return {
+            'physics': physics,
+            'steps': self._steps,
+            'objects': self._objects.copy(),
+            'grippers': self._grippers.copy(),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from :meth:`state_dict`."""
+        for data, row in zip(self.data, state['physics'], strict=True):
+            mujoco.mj_setState(self._scene.model, data, row, _STATE)
+        self._steps = state['steps']
+        self._objects[:], self._grippers[:] = state['objects'], state['grippers']
+
     def close(self) -> None:
-        """Stop the threads."""
+        """Stop the threads, and let the picture go."""
         if self._pool is not None:
             self._pool.shutdown()
+        if self._renderer is not None:
+            self._renderer.close()
+            self._renderer = None

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -63,6 +64,18 @@ class World(ABC):
     @abstractmethod
     def read(self) -> WorldState:
         """The latest measurements, as fresh arrays."""
+
+    def render(self) -> np.ndarray:
+        """The first cell as a picture ``[height, width, 3]``, uint8, where a world has one."""
+        raise NotImplementedError(f'{type(self).__name__} has no picture')
+
+    def state_dict(self) -> dict[str, Any] | None:
+        """What :meth:`load_state_dict` goes on from; None for a world that is not simulated."""
+        return None
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from :meth:`state_dict`."""
+        raise NotImplementedError(f'{type(self).__name__} cannot save its state')
 
     def close(self) -> None:  # noqa: B027 (most hold nothing)
         """Release what the world holds."""

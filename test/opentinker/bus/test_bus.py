@@ -232,15 +232,29 @@ def test_a_malformed_endpoint_is_named():
         WorkerBus(endpoints, 'lost')
 
 
+def three_free_ports():
+    """The first of three ports in a row that nobody uses."""
+    while True:
+        with socket.socket() as probe, socket.socket() as second, socket.socket() as third:
+            probe.bind(('127.0.0.1', 0))
+            base = probe.getsockname()[1]
+            try:
+                second.bind(('127.0.0.1', base + 1))
+                third.bind(('127.0.0.1', base + 2))
+            except (OSError, OverflowError):
+                continue
+            return base
+
+
 def test_a_port_in_use_is_named_and_the_others_are_released():
+    base = three_free_ports()
     with socket.socket() as taken:
-        taken.bind(('127.0.0.1', 0))
+        taken.bind(('127.0.0.1', base + 1))
         taken.listen()
-        port = taken.getsockname()[1]
-        with pytest.raises(BusError, match=rf'port {port} of .*data.* is in use'):
-            CoordinatorBus(base_port=port - 1)
-    again = CoordinatorBus(base_port=port - 1)
-    assert again.endpoints.data == f'tcp://127.0.0.1:{port}'
+        with pytest.raises(BusError, match=rf'port {base + 1} of .*data.* is in use'):
+            CoordinatorBus(base_port=base)
+    again = CoordinatorBus(base_port=base)
+    assert again.endpoints.data == f'tcp://127.0.0.1:{base + 1}'
     again.close()
 
 

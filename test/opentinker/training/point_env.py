@@ -78,6 +78,19 @@ class PointEnv(MultiAgentVectorEnv):
             episode=episode,
         )
 
+    def state_dict(self):
+        return {
+            'random': self._random.bit_generator.state,
+            'age': self._age,
+            'return': self._return,
+            'offset': self._offset,
+        }
+
+    def load_state_dict(self, state):
+        self._random.bit_generator.state = state['random']
+        self._age, self._return = state['age'], state['return']
+        self._offset = state['offset']
+
     def _draw(self, count):
         return self._random.uniform(-1, 1, (count, 2))
 

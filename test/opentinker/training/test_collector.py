@@ -13,7 +13,7 @@ class Homing:
     def initial_state(self, lead):
         return {}
 
-    def get_action(self, observation):
+    def get_action(self, observation, deterministic=False):
         offset = observation['offset']
         return ActionOutput(-offset, offset[..., 0])
 
@@ -24,7 +24,7 @@ class Counting(Homing):
     def initial_state(self, lead):
         return {STATE: np.zeros((*lead, 1), np.float32)}
 
-    def get_action(self, observation):
+    def get_action(self, observation, deterministic=False):
         output = super().get_action(observation)
         output.state = {STATE: observation[STATE] + 1}
         return output

@@ -1,0 +1,48 @@
+"""What looks on while a job trains in one process, and may end it.
+
+Registry kind ``callback``: ``factory(config: JobConfig, run: RunDirectory, **settings)`` returns a
+:class:`Callback`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from opentinker import registry
+from opentinker.config import ConfigError, JobConfig
+from opentinker.lifecycle import Lifecycle
+from opentinker.training.run_directory import RunDirectory
+
+KIND = 'callback'
+
+
+class Callback:
+    """Override what you need."""
+
+    def on_update(self, metrics: Mapping[str, Any]) -> str | None:
+        """After every update, with its metrics. A returned text ends the job; it is the reason."""
+
+    def on_evaluation(self, metrics: Mapping[str, Any]) -> str | None:
+        """After every evaluation, with ``evaluation.return`` and so on; else like on_update."""
+
+    def close(self) -> None:
+        """The job is over."""
+
+
+def make_callbacks(config: JobConfig, run: RunDirectory, life: Lifecycle) -> list[Callback]:
+    """Those that a config names, and the one for TensorBoard. Raises ConfigError."""
+    chosen = list(config.callbacks)
+    if config.log.tensorboard:
+        chosen.append({'name': 'tensorboard'})
+    return [life.keep(_make(settings, config, run)) for settings in chosen]
+
+
+def _make(settings: Mapping[str, Any], config: JobConfig, run: RunDirectory) -> Callback:
+    own = dict(settings)
+    factory = registry.get(KIND, own.pop('name'))
+    try:
+        made: Callback = factory(config, run, **own)
+    except TypeError as error:
+        raise ConfigError(f'callbacks ({settings["name"]}): {error}') from None
+    return made
