@@ -47,5 +47,5 @@ $(VENV)/.installed: $(INPUTS) | system
 	@echo '== Making $(VENV) with $(PYTHON)'
 	@test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV)
 	@echo '== Installing the pinned libraries and building the ROS messages (minutes at first)'
-	@$(BIN)/python -m pip install -qq --editable '.[test,lint]'
+	@$(BIN)/python -m pip install -qq --editable '.[test,lint,video]'
 	@touch $@

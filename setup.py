@@ -255,7 +255,8 @@ setup(
             'pytest-timeout>=2.2',
             'stable-baselines3>=2.3',  # a peer whose results ours must equal
         ],
-        'video': ['av>=11'],  # MP4 files, which GIF files do without
+        # MP4 files, and the pictures of gymnasium's classic environments
+        'video': ['av>=11', 'pygame-ce>=2.1.3'],
         'lint': ['import-linter>=2.1', 'mypy>=1.10', 'ruff>=0.6'],
     },
     entry_points={

@@ -60,15 +60,20 @@ def plot_learning_curve(metrics: list[dict[str, Any]], path: Path, title: str) -
     figure = Figure(figsize=(10, 6), layout='constrained')
     canvas = FigureCanvasAgg(figure)
     figure.suptitle(title, fontsize=10)
-    grid = figure.subplots(2, 2, sharex='col', sharey='row')
-    for axes, quantity in zip(grid, _QUANTITIES, strict=True):
+    known = [
+        each for each in _QUANTITIES if any(line.get(f'all.{each}') is not None for line in metrics)
+    ]
+    shown = known or _QUANTITIES
+    grid = figure.subplots(len(shown), 2, sharex='col', sharey='row', squeeze=False)
+    for axes, quantity in zip(grid, shown, strict=True):
         for plot, clock in zip(axes, ('seconds', 'all.transitions'), strict=True):
             _plot(plot, metrics, quantity, clock)
         axes[0].set_ylabel(quantity)
-    grid[0][0].set_ylim(-0.02, 1.02)
+        if quantity == 'success':
+            axes[0].set_ylim(-0.02, 1.02)
     grid[0][0].legend(loc='upper left', fontsize=8)
-    grid[1][0].set_xlabel('seconds')
-    grid[1][1].set_xlabel('agent transitions')
+    grid[-1][0].set_xlabel('seconds')
+    grid[-1][1].set_xlabel('agent transitions')
     canvas.print_png(path)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from pathlib import Path
 from typing import Any
 
@@ -23,34 +24,42 @@ class Video:
     """
 
     def __init__(self, path: Path, fps: float) -> None:
-        self._every, self._frames = 1, 0
-        try:
-            if path.suffix == '.gif':
-                self._every = max(1, round(fps / _GIF_FPS))
-                pause = 1000 * self._every / fps
-                self._file: Any = imageio.v2.get_writer(path, duration=pause, loop=0)
-                self._write = self._file.append_data
-            elif path.suffix == '.mp4':
-                self._file = imageio.v3.imopen(path, 'w', plugin='pyav')
-                self._file.init_video_stream('libx264', fps=fps)
-                self._write = self._file.write_frame
-            else:
-                raise ConfigError(f'{path}: a video is a file *.gif or *.mp4')
-        except ImportError:
+        if path.suffix not in ('.gif', '.mp4'):
+            raise ConfigError(f'{path}: a video is a file *.gif or *.mp4')
+        if path.suffix == '.mp4' and importlib.util.find_spec('av') is None:
             raise ConfigError(
                 f'{path}: MP4 needs `pip install "opentinker_ros[video]"`; a *.gif does without'
-            ) from None
-        except OSError as error:
-            raise ConfigError(f'{path}: {error.strerror or error}') from None
+            )
+        self._path, self._fps = path, fps
+        self._every = max(1, round(fps / _GIF_FPS)) if path.suffix == '.gif' else 1
+        self._file: Any = None
+        self._frames = 0
 
     def add(self, frame: np.ndarray) -> None:
         """The next frame."""
+        if self._file is None:
+            # not before: who fails to draw leaves no empty file behind
+            self._open()
         if self._frames % self._every == 0:
             height, width, _ = frame.shape
             # H.264 has colours for two by two pixels together
             self._write(frame[: height - height % 2, : width - width % 2])
         self._frames += 1
 
+    def _open(self) -> None:
+        try:
+            if self._path.suffix == '.gif':
+                pause = 1000 * self._every / self._fps
+                self._file = imageio.v2.get_writer(self._path, duration=pause, loop=0)
+                self._write = self._file.append_data
+            else:
+                self._file = imageio.v3.imopen(self._path, 'w', plugin='pyav')
+                self._file.init_video_stream('libx264', fps=self._fps)
+                self._write = self._file.write_frame
+        except OSError as error:
+            raise ConfigError(f'{self._path}: {error.strerror or error}') from None
+
     def close(self) -> None:
         """Finish the file."""
-        self._file.close()
+        if self._file is not None:
+            self._file.close()

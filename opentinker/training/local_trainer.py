@@ -137,7 +137,7 @@ class LocalTrainer:
         self._statistics.evaluated(stats.episodes, stats.steps)
         if not evaluation.without_progress:
             self._save(run, 'best')
-        self._reason = evaluation.stop_reason
+        self._reason = self._reason or evaluation.stop_reason
         self._tell([callback.on_evaluation for callback in callbacks], self._metrics())
 
     def _tell(

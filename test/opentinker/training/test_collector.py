@@ -121,3 +121,35 @@ def test_what_a_policy_remembers_goes_from_step_to_step_and_ends_with_the_episod
         np.testing.assert_array_equal(final, second.observation[STATE][step, env] + 1)
     again = decode_segment(encode_segment(first))
     np.testing.assert_array_equal(again.observation[STATE], first.observation[STATE])
+
+
+class Uneven(PointEnv):
+    """Environment 0 has episodes of one step, the others of ten."""
+
+    def step(self, actions):
+        self._age[0] = self._steps - 1
+        return super().step(actions)
+
+
+def test_collecting_by_episodes_does_not_favour_the_short_ones():
+    collecting = Collector(Uneven(3, 0, 10), {'point': Homing()}, 4, 'sampler_0', seed=5)
+    stats = collecting.collect(n_episode=5)
+    # the first three that run and the two that began next, in environment 0
+    assert sorted(stats.episodes['length']) == [10, 10, 10, 10, 10]
+    assert stats.steps == 30
+
+
+def test_collecting_by_steps_counts_all_environments_and_hands_out_full_segments():
+    collecting, segments = collector(length=4, steps=4), []
+    stats = collecting.collect(n_step=30, take=segments.append)
+    assert stats.steps == 30
+    assert [segment.step[0] for segment in segments] == [0, 4]
+    np.testing.assert_array_equal(stats.episodes['length'], [4] * 6)
+    assert stats.mean('length') == 4
+    assert collecting.collect(n_step=3).mean('length') is None
+
+
+@pytest.mark.parametrize('amount', [{}, {'n_step': 1, 'n_episode': 1}])
+def test_either_steps_or_episodes_are_collected(amount):
+    with pytest.raises(ValueError, match='either n_step or n_episode'):
+        collector(length=4).collect(**amount)
