@@ -233,7 +233,7 @@ setup(
         'matplotlib>=3.6',
         'mujoco>=3.3',
         'numpy>=1.26',
-        'pettingzoo>=1.24',
+        'pettingzoo>=1.27',
         'protobuf>=4.21',
         'psutil>=5.9',
         'pydantic>=2.6',

@@ -4,7 +4,12 @@ from opentinker import registry
 
 _ALGORITHMS = 'opentinker.algorithms'
 _MODULES = {
+    ('adapter', 'gymnasium'): 'opentinker.envs.gymnasium_env',
+    ('adapter', 'interface'): 'opentinker.envs.interface_env',
+    ('adapter', 'pettingzoo'): 'opentinker.envs.pettingzoo_env',
+    ('adapter', 'pettingzoo_aec'): 'opentinker.envs.pettingzoo_env',
     ('env', 'gymnasium'): 'opentinker.envs.gymnasium_env',
+    ('env', 'pettingzoo'): 'opentinker.envs.pettingzoo_env',
     ('policy', 'actor_critic'): 'opentinker.policies.actor_critic',
     ('algorithm', 'a2c'): f'{_ALGORITHMS}.a2c',
     ('algorithm', 'npg'): f'{_ALGORITHMS}.trpo',

@@ -11,26 +11,21 @@ from gymnasium.spaces import Box
 
 from opentinker import registry
 from opentinker.config import ConfigError
-from opentinker.envs.descriptor import ArrayInfo, EnvDescriptor, GroupInfo
-from opentinker.envs.rewards import RewardSpec, reward_term
-from opentinker.envs.spaces import ROOT, SpaceError, flatten, to_info, to_infos
+from opentinker.envs.action_scaling import ActionScaling
+from opentinker.envs.adapt import Adapter
+from opentinker.envs.descriptor import EnvDescriptor, GroupInfo
+from opentinker.envs.episodes import EpisodeStatistics, env_seeds
+from opentinker.envs.rewards import OWN_REWARD, RewardSpec
+from opentinker.envs.spaces import ROOT, SpaceError, flatten, to_infos
 from opentinker.envs.vector import MultiAgentVectorEnv, Observations, Step
 
 GROUP = 'agent'
-_REWARD = 'reward'
-
-
-@reward_term('environment', needs=(_REWARD,), weight=1.0)
-def environment(signals: dict[str, np.ndarray]) -> np.ndarray:
-    """The reward that the environment itself gives."""
-    return signals[_REWARD]
 
 
 class GymnasiumVectorEnv(MultiAgentVectorEnv):
     """Equal environments stepped one after the other; those that end begin anew at once.
 
-    Bounded boxes of actions take -1 to 1, whatever their bounds; unbounded ones take actions as
-    they are. Raises :class:`SpaceError` for spaces that no arrays describe.
+    Raises :class:`SpaceError` for spaces that no arrays describe.
     """
 
     def __init__(self, envs: Sequence[gymnasium.Env], name: str = '') -> None:
@@ -40,12 +35,12 @@ class GymnasiumVectorEnv(MultiAgentVectorEnv):
         self._space = first.observation_space
         self._infos = to_infos(self._space)
         self._is_box = isinstance(self._space, Box)
-        self._action = _ActionScaling(first.action_space)
+        self._action = ActionScaling(first.action_space)
         info = GroupInfo(
             agents=(GROUP,),
             observation=self._infos,
             action=self._action.info,
-            signals=(_REWARD,),
+            signals=(OWN_REWARD,),
         )
         spec = first.spec
         self.descriptor = EnvDescriptor(
@@ -56,17 +51,15 @@ class GymnasiumVectorEnv(MultiAgentVectorEnv):
         )
         self.rewards = RewardSpec.of(['environment'])
         self._active = np.ones((self.num_envs, 1), bool)
-        self._return = np.zeros(self.num_envs)
-        self._length = np.zeros(self.num_envs, np.int64)
+        self._statistics = EpisodeStatistics(self.num_envs)
 
     def reset(self, seed: int | None = None) -> Observations:
         """Start a new episode everywhere."""
-        seeds = [None] * self.num_envs if seed is None else _seeds(seed, self.num_envs)
+        seeds = env_seeds(seed, self.num_envs)
         observation = self._allocate(self.num_envs)
         for row, (env, own) in enumerate(zip(self._envs, seeds, strict=True)):
             self._write(observation, row, env.reset(seed=own)[0])
-        self._return[:] = 0
-        self._length[:] = 0
+        self._statistics.reset()
         return {GROUP: observation}
 
     def step(self, actions: dict[str, np.ndarray]) -> Step:
@@ -89,9 +82,8 @@ class GymnasiumVectorEnv(MultiAgentVectorEnv):
                 seen, _ = env.reset()
             self._write(observation, row, seen)
         (ended,) = np.nonzero(terminated | truncated)
-        self._return += reward[:, 0]
-        self._length += 1
-        signals = {_REWARD: reward}
+        self._statistics.add(reward[:, 0])
+        signals = {OWN_REWARD: reward}
         terms, total = self.rewards.evaluate(signals)
         step = Step(
             observation={GROUP: observation},
@@ -108,18 +100,8 @@ class GymnasiumVectorEnv(MultiAgentVectorEnv):
             step.final_observation = {
                 GROUP: {key: array[: len(infos)] for key, array in last.items()}
             }
-            self._finish(step, infos)
+            step.episode = self._statistics.finish(ended, infos)
         return step
-
-    def _finish(self, step: Step, infos: list[dict[str, Any]]) -> None:
-        """The statistics of the episodes that ended."""
-        step.episode = {
-            'return': self._return[step.ended],
-            'length': self._length[step.ended],
-            **_success(infos),
-        }
-        self._return[step.ended] = 0
-        self._length[step.ended] = 0
 
     def render(self) -> np.ndarray:
         """The first of them as a picture ``[height, width, 3]``, uint8.
@@ -153,56 +135,10 @@ class GymnasiumVectorEnv(MultiAgentVectorEnv):
             observation[key][row, 0] = array
 
 
-class _ActionScaling:
-    """Between the normalised actions of policies and those of a space."""
-
-    def __init__(self, space: gymnasium.Space) -> None:
-        info = to_info(space)
-        self._start = getattr(space, 'start', 0)
-        self._bounded: np.ndarray | None = None
-        self.info = info
-        if not isinstance(space, Box):
-            return
-        if not np.issubdtype(space.dtype, np.floating):
-            raise SpaceError(f'actions of dtype {space.dtype} in a Box; use MultiDiscrete')
-        bounded = np.isfinite(space.low) & np.isfinite(space.high)
-        self._bounded = bounded
-        self._dtype = space.dtype
-        self._low, self._high = space.low, space.high
-        with np.errstate(invalid='ignore'):
-            self._middle = np.where(bounded, (space.low + space.high) / 2, 0)
-            self._half = np.where(bounded, (space.high - space.low) / 2, 1)
-        limits = np.where(bounded, 1.0, np.nan).ravel().tolist()
-        high = tuple(value if value == 1.0 else None for value in limits)
-        low = tuple(None if value is None else -value for value in high)
-        self.info = ArrayInfo(shape=info.shape, low=low, high=high)
-
-    def native(self, action: np.ndarray) -> np.ndarray:
-        """``[env, *action]`` as the space has it; what is out of bounds is put on them."""
-        if self._bounded is None:
-            return action + self._start if np.any(self._start) else action
-        scaled = self._middle + self._half * action
-        # np.clip takes twice as long
-        np.maximum(scaled, self._low, out=scaled)
-        return np.minimum(scaled, self._high, out=scaled).astype(self._dtype, copy=False)
-
-
 def _control_period(env: gymnasium.Env) -> float:
     period = getattr(env.unwrapped, 'dt', None) or getattr(env.unwrapped, 'tau', None)
     rate = env.metadata.get('render_fps')
     return float(period or (1 / rate if rate else 1.0))
-
-
-def _seeds(seed: int, number: int) -> list[int]:
-    return [int(value) for value in np.random.SeedSequence(seed).generate_state(number)]
-
-
-def _success(infos: list[dict[str, Any]]) -> dict[str, np.ndarray]:
-    """Success of the ended episodes, where the environment reports it."""
-    for key in ('success', 'is_success'):
-        if all(key in info for info in infos):
-            return {'success': np.array([float(info[key]) for info in infos], np.float32)}
-    return {}
 
 
 @registry.register('env', 'gymnasium')
@@ -225,3 +161,6 @@ def make_env(
         return GymnasiumVectorEnv(envs, id)
     except (gymnasium.error.Error, SpaceError, TypeError, ModuleNotFoundError) as error:
         raise ConfigError(f'env.id: {id}: {error}') from None
+
+
+registry.register('adapter', 'gymnasium')(Adapter(gymnasium.Env, GymnasiumVectorEnv))

@@ -189,3 +189,13 @@ def _with(name: str, term: TermSettings, key: str, field: str, value: Any) -> Te
         )
     value = known.parameters[field].check(key, value)
     return term.model_copy(update={'parameters': {**term.parameters, field: value}})
+
+
+OWN_REWARD = 'reward'
+"""The signal in which environments that know nothing of terms give their reward."""
+
+
+@reward_term('environment', needs=(OWN_REWARD,), weight=1.0)
+def environment(signals: Mapping[str, np.ndarray]) -> np.ndarray:
+    """The reward that the environment itself gives."""
+    return signals[OWN_REWARD]

@@ -6,7 +6,8 @@ import pytest
 from gymnasium import spaces
 
 from opentinker.config import ConfigError
-from opentinker.envs.gymnasium_env import GROUP, GymnasiumVectorEnv, _seeds, make_env
+from opentinker.envs.episodes import env_seeds
+from opentinker.envs.gymnasium_env import GROUP, GymnasiumVectorEnv, make_env
 
 
 class Counter(gymnasium.Env):
@@ -101,12 +102,12 @@ def test_steps_are_those_of_the_environment_itself(name):
     env = make_env(2, 0, name)
     first = env.reset(seed=7)[GROUP]['observation']
     random = np.random.default_rng(0)
-    for row, seed in enumerate(_seeds(7, 2)):
+    for row, seed in enumerate(env_seeds(7, 2)):
         plain = gymnasium.make(name)
         np.testing.assert_array_equal(first[row, 0], plain.reset(seed=seed)[0])
         plain.close()
     plain = gymnasium.make(name)
-    plain.reset(seed=_seeds(7, 2)[1])
+    plain.reset(seed=env_seeds(7, 2)[1])
     box = isinstance(plain.action_space, spaces.Box)
     for _ in range(30):
         action = random.uniform(-1, 1, plain.action_space.shape) if box else random.integers(2)
