@@ -39,6 +39,9 @@ class SamplersConfig(_Part):
     count: int = Field(default=1, ge=0, le=256)
     envs: int = Field(default=32, ge=1, le=65536)
     """Environments in each."""
+    workers: int = Field(default=0, ge=0, le=1024)
+    """Processes that step environments beside each sampler's own, which steps an equal share. They
+    pay where a step of all environments takes longer than the way there and back, some 0.05 ms."""
     ahead: int = Field(default=1, ge=0, le=64)
     """Segments that a sampler may send, beyond the first, before it must see a newer policy."""
 

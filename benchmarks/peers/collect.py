@@ -106,7 +106,7 @@ def main() -> None:
     parser.add_argument('side', choices=SIDES)
     parser.add_argument('env')
     parser.add_argument('envs', type=int)
-    parser.add_argument('--workers', type=int, default=0, help='processes; 0: this one alone')
+    parser.add_argument('--workers', type=int, default=0, help='processes beside this one')
     parser.add_argument('--seconds', type=float, default=2.0, help='of each of the three rounds')
     options = parser.parse_args()
     torch.set_num_threads(1)

@@ -14,7 +14,7 @@ from opentinker.training.collector import Collector, segment_length
 from opentinker.training.evaluation import Evaluation
 from opentinker.training.learner import CheckpointError
 from opentinker.training.machine import use_machine
-from opentinker.training.parts import make_env, make_learner
+from opentinker.training.parts import make_learner, make_vector_env
 from opentinker.training.run_directory import RunDirectory
 from opentinker.training.statistics import JobStatistics
 from opentinker.training.stop_rule import stop_reason
@@ -36,7 +36,7 @@ class LocalTrainer:
         self._config = config
         self.learner = make_learner(config)
         self._life = Lifecycle()
-        self._env = self._life.keep(make_env(config, config.samplers.envs, config.seed))
+        self._env = self._life.keep(make_vector_env(config, config.seed))
         self._env.rewards = self.learner.rewards
         length = segment_length(self._env, self.learner.batch_size, samplers=1)
         self._collector = Collector(

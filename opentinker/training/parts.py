@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from functools import partial
 
 from pydantic import ValidationError
 
@@ -10,6 +11,7 @@ from opentinker import registry
 from opentinker.config import ConfigError, JobConfig, settings_error
 from opentinker.envs.rewards import RewardError
 from opentinker.envs.vector import MultiAgentVectorEnv
+from opentinker.envs.worker_env import WorkerVectorEnv
 from opentinker.training.learner import Learner
 
 
@@ -38,6 +40,27 @@ def make_env(
         raise
     except ValueError as error:
         raise ConfigError(f'env ({config.env["name"]}): {error}') from None
+
+
+def make_vector_env(config: JobConfig, seed: int) -> MultiAgentVectorEnv:
+    """The environments that a sampler of the job steps, in its worker processes where it has some.
+
+    Raises ConfigError.
+    """
+    envs, workers = config.samplers.envs, config.samplers.workers
+    if workers >= envs:
+        raise ConfigError(
+            f'samplers.workers: {workers} beside the sampler itself, '
+            f'for samplers.envs: {envs}; at most {envs - 1}'
+        )
+    if not workers:
+        return make_env(config, envs, seed)
+    return WorkerVectorEnv(partial(_make_worker_env, config), envs, workers, seed)
+
+
+def _make_worker_env(config: JobConfig, num_envs: int, seed: int) -> MultiAgentVectorEnv:
+    config.import_plugins()
+    return make_env(config, num_envs, seed)
 
 
 def make_learner(config: JobConfig) -> Learner:

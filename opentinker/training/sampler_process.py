@@ -19,7 +19,7 @@ from opentinker.policies.policy import Policy
 from opentinker.policies.weights import load_weights
 from opentinker.training.collector import Collector, segment_length
 from opentinker.training.machine import use_threads
-from opentinker.training.parts import make_env
+from opentinker.training.parts import make_vector_env
 from opentinker.training.run_directory import RunDirectory
 
 _START_DEADLINE_S = 60.0
@@ -44,7 +44,7 @@ def run_sampler(path: Path, index: int) -> None:
 
 def _sample(config: JobConfig, run: RunDirectory, index: int, life: Lifecycle) -> None:
     # the environment may take seconds to make, so does the learner to come up
-    env = life.keep(make_env(config, config.samplers.envs, _seed(config, index)))
+    env = life.keep(make_vector_env(config, _seed(config, index)))
     endpoints = run.wait_for_endpoints(_START_DEADLINE_S, lambda: life.stopping)
     worker = registry.get('bus', config.bus.name).worker
     bus = life.keep(worker(endpoints, f'sampler_{index}'))
