@@ -36,7 +36,10 @@ def test_a_number_with_an_exponent_is_a_number(tmp_path):
     [
         ('smaplers: {count: 2}', 'smaplers: unknown key; did you mean samplers?'),
         ('samplers: {cuont: 2}', 'samplers.cuont: unknown key; did you mean count?'),
-        ('samplers: {zzzzzzz: 2}', 'samplers.zzzzzzz: unknown key; known: count, envs, workers, ahead'),
+        (
+            'samplers: {zzzzzzz: 2}',
+            'samplers.zzzzzzz: unknown key; known: count, envs, workers, ahead',
+        ),
         ('samplers: {count: true}', 'samplers.count: a valid integer, not True'),
         ("samplers: {count: '2'}", "samplers.count: a valid integer, not '2'"),
         ('samplers: {count: 2.5}', 'samplers.count: a valid integer, not 2.5'),
