@@ -16,7 +16,7 @@ def run(*arguments: str):
 def test_help_says_what_there_is():
     result = run('--help')
     assert result.exit_code == 0
-    for command in ('up', 'demo', 'plugins', 'worker'):
+    for command in ('up', 'train', 'eval', 'play', 'demo', 'plugins', 'worker'):
         assert f' {command} ' in result.output
 
 
