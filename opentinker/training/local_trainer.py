@@ -36,6 +36,19 @@ class LocalTrainer:
         self._config = config
         self.learner = make_learner(config)
         self._life = Lifecycle()
+        try:
+            self._prepare(config)
+        except BaseException:
+            self._life.close()
+            raise
+        self._next_evaluation = 0
+        self._statistics = JobStatistics(config.stop.episodes)
+        self._updates = 0
+        self._reason = ''
+        self.seconds = 0.0
+        """For how long the job has been training."""
+
+    def _prepare(self, config: JobConfig) -> None:
         self._env = self._life.keep(make_vector_env(config, config.seed))
         self._env.rewards = self.learner.rewards
         length = segment_length(self._env, self.learner.batch_size, samplers=1)
@@ -45,12 +58,6 @@ class LocalTrainer:
         self._evaluation = None
         if config.evaluation.every is not None:
             self._evaluation = self._life.keep(Evaluation(config))
-        self._next_evaluation = 0
-        self._statistics = JobStatistics(config.stop.episodes)
-        self._updates = 0
-        self._reason = ''
-        self.seconds = 0.0
-        """For how long the job has been training."""
 
     def begin_with(self, checkpoint: Path) -> None:
         """Take over what the policies of such a job, and their optimizers, have learnt.

@@ -1,3 +1,4 @@
+import multiprocessing
 from pathlib import Path
 
 import numpy as np
@@ -104,3 +105,14 @@ def test_cartpole_is_solved(tmp_path):
     config = load_config(root / 'config/cartpole.yaml').model_dump()
     config['stop'] = {'mean_return': 475.0, 'episodes': 20, 'transitions': 100_000}
     assert trained(tmp_path, **config)[1].startswith('return 4')
+
+
+def test_worker_processes_of_a_trainer_that_could_not_be_made_are_gone(monkeypatch):
+    def fail(*arguments):
+        raise ConfigError('evaluation: no such thing')
+
+    monkeypatch.setattr('opentinker.training.local_trainer.Evaluation', fail)
+    workers = {'samplers': {'envs': 2, 'workers': 1}, 'evaluation': {'every': 100}}
+    with pytest.raises(ConfigError, match='no such thing'):
+        LocalTrainer(JobConfig(**{**CARTPOLE, **workers}))
+    assert not multiprocessing.active_children()
