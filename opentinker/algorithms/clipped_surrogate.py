@@ -34,6 +34,8 @@ class ClippedSurrogateSettings(LearningRateSettings):
     epochs: int = Field(6, ge=1)
     minibatch_size: int = Field(1024, ge=1)
     clip: float = Field(0.2, gt=0)
+    final_clip: float | None = Field(None, ge=0)
+    """Reached as ``final_learning_rate`` is; null: ``clip`` does not fall."""
     dual_clip: float | None = Field(None, gt=1)
     """Bound of the loss of a bad action that became likelier, in advantages (Ye et al. 2020,
     https://arxiv.org/abs/1912.09729, equation 5); null: none."""
@@ -81,9 +83,10 @@ class ClippedSurrogate:
         generator: torch.Generator,
         again: Callable[[], Rollout],
     ) -> dict[str, float]:
-        """Improve the policy; ``transitions`` before this rollout place the learning rate."""
+        """Improve the policy; ``transitions`` before this rollout place learning rate and clip."""
         rate = self._chosen.rate(transitions)
         set_rate(self._step.optimizer, rate)
+        self._clip = self._chosen.falling(self._chosen.clip, self._chosen.final_clip, transitions)
         explained = explained_variance(rollout)
         epochs: list[Tensor] = []
         for epoch in range(self._chosen.epochs):
@@ -132,7 +135,7 @@ class ClippedSurrogate:
         chances, value = self._policy(rollout.observation[rows])
         log_ratio = chances.log_prob(rollout.action[rows]) - rollout.log_prob[rows]
         policy_loss, clipped = clipped_loss(
-            log_ratio, advantage, self._chosen.clip, self._chosen.dual_clip
+            log_ratio, advantage, self._clip, self._chosen.dual_clip
         )
         value_loss = critic_loss(
             value, rollout.value_target[rows], rollout.value[rows], self._chosen.value_clip

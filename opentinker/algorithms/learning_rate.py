@@ -22,12 +22,16 @@ class LearningRateSettings(BaseModel):
 
     def rate(self, transitions: int) -> float:
         """The learning rate after so many transitions."""
-        if self.final_learning_rate is None:
-            return self.learning_rate
+        return self.falling(self.learning_rate, self.final_learning_rate, transitions)
+
+    def falling(self, first: float, final: float | None, transitions: int) -> float:
+        """A quantity on its way from ``first`` to ``final``; ``first`` where that is None."""
+        if final is None:
+            return first
         done = min(transitions / self.total_transitions, 1.0)
         if self.schedule == 'cosine':
             done = (1 - math.cos(math.pi * done)) / 2
-        return self.learning_rate + (self.final_learning_rate - self.learning_rate) * done
+        return first + (final - first) * done
 
 
 def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:

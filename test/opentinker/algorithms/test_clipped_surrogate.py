@@ -193,3 +193,14 @@ def test_advantages_can_be_estimated_anew_before_each_further_epoch():
     mean = optimize(optimizer, data, again=again)['policy_loss']
     assert len(asked) == 2
     assert mean < (first - 6 - 6) / 3 + 0.5
+
+
+def test_the_clip_falls_with_the_transitions_until_nothing_may_change_at_its_end():
+    shares = []
+    for transitions in (0, 100):
+        policy, optimizer = attached(
+            clip=0.5, final_clip=0.0, total_transitions=100, epochs=3, minibatch_size=16
+        )
+        shares.append(optimize(optimizer, rollout(policy, 32), transitions)['clip_fraction'])
+    # with a clip of 0 every ratio but 1 is out of it
+    assert shares[0] < 0.2 < 0.5 < shares[1]
