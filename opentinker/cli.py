@@ -80,7 +80,7 @@ def train(
         typer.Option('--from', help='A checkpoint of such a job to begin with.', exists=True),
     ] = None,
 ) -> None:
-    """Train in this process, sampling and learning in turn; no graph, no other processes.
+    """Train in this process, sampling and learning in turn; without a graph.
 
     Everything the job writes is in runs/<job>/. Ctrl-C or SIGTERM ends it with a checkpoint, and
     `opentinker train runs/<job>` goes on from there.
@@ -241,6 +241,7 @@ def _plain_errors() -> Iterator[None]:
     from opentinker.bus.messages import BusError
     from opentinker.config import ConfigError
     from opentinker.envs.rewards import RewardError
+    from opentinker.envs.share import WorkerError
     from opentinker.registry import UnknownNameError
     from opentinker.training.learner import CheckpointError
     from opentinker.training.segment_check import UnfitSegmentError
@@ -257,6 +258,7 @@ def _plain_errors() -> Iterator[None]:
         TimeoutError,
         UnfitSegmentError,
         UnknownNameError,
+        WorkerError,
     ) as error:
         _fail(str(error))
 

@@ -29,14 +29,12 @@ def adapt(env: Any, num_envs: int = 1) -> MultiAgentVectorEnv:
         return env
     adapters: list[Adapter] = [registry.get('adapter', n) for n in registry.names('adapter')]
     kinds = tuple(adapter.kind for adapter in adapters)
-    if isinstance(env, kinds):
-        if num_envs != 1:
-            raise TypeError(f'{num_envs} environments need a callable that makes one, not {env!r}')
-        envs = [env]
-    elif callable(env):
+    if callable(env) and not isinstance(env, kinds):
         envs = [env() for _ in range(num_envs)]
-    else:
+    elif num_envs == 1:
         envs = [env]
+    else:
+        raise TypeError(f'{num_envs} environments need a callable that makes one, not {env!r}')
     for adapter in adapters:
         if isinstance(envs[0], adapter.kind):
             return adapter.vectorise(envs)

@@ -81,26 +81,20 @@ class GymnasiumVectorEnv(MultiAgentVectorEnv):
                 infos.append(info)
                 seen, _ = env.reset()
             self._write(observation, row, seen)
-        (ended,) = np.nonzero(terminated | truncated)
         self._statistics.add(reward[:, 0])
-        signals = {OWN_REWARD: reward}
-        terms, total = self.rewards.evaluate(signals)
-        step = Step(
+        step = Step.scored(
+            self.rewards,
             observation={GROUP: observation},
-            reward={GROUP: total},
-            reward_terms={GROUP: terms},
-            signals={GROUP: signals},
-            reward_revision=self.rewards.revision,
+            signals={GROUP: {OWN_REWARD: reward}},
             active={GROUP: self._active},
             terminated=terminated,
             truncated=truncated,
-            ended=ended,
         )
         if infos:
             step.final_observation = {
                 GROUP: {key: array[: len(infos)] for key, array in last.items()}
             }
-            step.episode = self._statistics.finish(ended, infos)
+            step.episode = self._statistics.finish(step.ended, infos)
         return step
 
     def render(self) -> np.ndarray:

@@ -141,7 +141,14 @@ class InterfaceVectorEnv(MultiAgentVectorEnv):
             self._write(final, len(last) - 1, given.observation)
             self._begin(observation, row, None)
         self._statistics.add(np.concatenate(list(reward.values()), axis=1).mean(axis=1))
-        step = self._step(observation, reward, active, terminated, truncated)
+        step = Step.scored(
+            self.rewards,
+            observation=observation,
+            signals={name: {OWN_REWARD: values} for name, values in reward.items()},
+            active=active,
+            terminated=terminated,
+            truncated=truncated,
+        )
         if last:
             step.final_observation = {
                 name: {key: array[: len(last)] for key, array in arrays.items()}
@@ -150,28 +157,6 @@ class InterfaceVectorEnv(MultiAgentVectorEnv):
             infos = [dict(given.info) for given in last]
             step.episode = self._statistics.finish(step.ended, infos)
         return step
-
-    def _step(
-        self,
-        observation: Observations,
-        reward: Arrays,
-        active: Arrays,
-        terminated: np.ndarray,
-        truncated: np.ndarray,
-    ) -> Step:
-        signals = {name: {OWN_REWARD: values} for name, values in reward.items()}
-        scored = {name: self.rewards.evaluate(own) for name, own in signals.items()}
-        return Step(
-            observation=observation,
-            reward={name: total for name, (_, total) in scored.items()},
-            reward_terms={name: terms for name, (terms, _) in scored.items()},
-            signals=signals,
-            reward_revision=self.rewards.revision,
-            active=active,
-            terminated=terminated,
-            truncated=truncated,
-            ended=np.nonzero(terminated | truncated)[0],
-        )
 
     def render(self) -> np.ndarray:
         """The first of them as a picture ``[height, width, 3]``, uint8."""

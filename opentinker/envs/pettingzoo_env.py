@@ -41,7 +41,7 @@ class _PettingZoo(EnvInterface):
     def render(self) -> np.ndarray:
         frame = self._env.render()
         if not isinstance(frame, np.ndarray):
-            raise NotImplementedError(f'{self.name} has no picture')
+            raise ConfigError(f'env.id: {self.name} has no pictures to film')
         return frame
 
     def close(self) -> None:

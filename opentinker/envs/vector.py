@@ -45,6 +45,31 @@ class Step:
     episode: dict[str, np.ndarray] = field(default_factory=dict)
     """Statistics of ``ended``, ``[k]``: ``return`` (mean over agents), ``length``, ``success``."""
 
+    @classmethod
+    def scored(
+        cls,
+        rewards: RewardSpec,
+        *,
+        observation: Observations,
+        signals: dict[str, dict[str, np.ndarray]],
+        active: dict[str, np.ndarray],
+        terminated: np.ndarray,
+        truncated: np.ndarray,
+    ) -> Step:
+        """The step with what follows from its signals and endings; without what ended, yet."""
+        scores = {group: rewards.evaluate(own) for group, own in signals.items()}
+        return cls(
+            observation=observation,
+            reward={group: total for group, (_, total) in scores.items()},
+            reward_terms={group: terms for group, (terms, _) in scores.items()},
+            signals=signals,
+            reward_revision=rewards.revision,
+            active=active,
+            terminated=terminated,
+            truncated=truncated,
+            ended=np.nonzero(terminated | truncated)[0],
+        )
+
 
 class MultiAgentVectorEnv(ABC):
     """Several environments stepped together; a single agent is one group of one agent."""

@@ -213,25 +213,22 @@ class ArmsEnv(MultiAgentVectorEnv):
         """The step whose observation :meth:`look` gave, under the rewards of now."""
         observation = self._seen[GROUP]
         signals = {**self._view.signals, 'action_change': self._action_change}
-        terms, reward = self._rewards.evaluate(signals)
-        self._count(signals, reward)
         truncated = self.ending
-        (ended,) = np.nonzero(truncated)
-        return Step(
+        step = Step.scored(
+            self._rewards,
             observation={GROUP: observation},
-            reward={GROUP: reward},
-            reward_terms={GROUP: terms},
             signals={GROUP: signals},
-            reward_revision=self._rewards.revision,
-            active={GROUP: np.ones(reward.shape, bool)},
+            active={GROUP: np.ones(self._last_command.shape[:2], bool)},
             terminated=np.zeros(self.num_envs, bool),
             truncated=truncated,
-            ended=ended,
-            final_observation={GROUP: {key: values[ended] for key, values in observation.items()}}
-            if ended.size
-            else None,
-            episode=self._statistics(ended) if ended.size else {},
         )
+        self._count(signals, step.reward[GROUP])
+        if step.ended.size:
+            step.final_observation = {
+                GROUP: {key: values[step.ended] for key, values in observation.items()}
+            }
+            step.episode = self._statistics(step.ended)
+        return step
 
     def _count(self, signals: dict[str, np.ndarray], reward: np.ndarray) -> None:
         self._return += reward.mean(axis=1)

@@ -11,7 +11,8 @@ from gymnasium.envs.classic_control import CartPoleEnv
 
 from opentinker.envs.episodes import env_seeds
 from opentinker.envs.gymnasium_env import GROUP, make_env
-from opentinker.envs.worker_env import WorkerError, WorkerVectorEnv
+from opentinker.envs.share import WorkerError
+from opentinker.envs.worker_env import WorkerVectorEnv
 
 make_cartpoles = partial(make_env, id='CartPole-v1')
 

@@ -26,6 +26,7 @@ POINT = {
 }
 CARTPOLE = {**POINT, 'plugins': [], 'env': {'name': 'gymnasium', 'id': 'CartPole-v1'}}
 ARMS = {**POINT, 'plugins': [], 'env': {'name': 'arms', 'arms': 2, 'task': 'reach'}}
+WORKERS = {**POINT, 'samplers': {**POINT['samplers'], 'workers': 1}}
 
 
 class Interruption(Callback):
@@ -74,7 +75,7 @@ def told(run):
             for line in lines]  # fmt: skip
 
 
-@pytest.mark.parametrize('config', [POINT, ARMS], ids=['point', 'arms'])
+@pytest.mark.parametrize('config', [POINT, ARMS, WORKERS], ids=['point', 'arms', 'workers'])
 @pytest.mark.parametrize('steps', [0, 3], ids=['between updates', 'within a segment'])
 def test_a_resumed_run_equals_the_uninterrupted_one_bit_for_bit(tmp_path, config, steps):
     whole = train(config, tmp_path / 'whole')

@@ -1,0 +1,228 @@
+"""A share of a vector environment, stepped in this process or by a worker."""
+
+from __future__ import annotations
+
+import signal
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnContext, SpawnProcess
+from typing import Any
+
+import numpy as np
+
+from opentinker.envs.rewards import RewardSpec
+from opentinker.envs.vector import MultiAgentVectorEnv, Observations, Step
+
+Path = tuple[str, ...]
+Make = Callable[[int, int], MultiAgentVectorEnv]
+"""``make(num_envs, seed)``."""
+_CLOSE_S = 5.0
+_ALIGNMENT = 64
+
+
+class WorkerError(RuntimeError):
+    """A worker process failed or is gone; says of which environments it was, and why."""
+
+
+class SharedArrays:
+    """Arrays ``[env, ...]`` that several processes see.
+
+    Their memory has no name, so that nothing stays behind however a process ends.
+    """
+
+    def __init__(
+        self, context: SpawnContext, example: Mapping[Path, np.ndarray], num_envs: int
+    ) -> None:
+        self._layout: dict[Path, tuple[np.dtype, tuple[int, ...], int]] = {}
+        size = 0
+        for path, array in example.items():
+            shape = (num_envs, *array.shape[1:])
+            self._layout[path] = (array.dtype, shape, size)
+            needed = int(np.prod(shape)) * array.dtype.itemsize
+            size += -(-needed // _ALIGNMENT) * _ALIGNMENT
+        self._memory = context.RawArray('B', size)
+
+    def rows(self, first: int, last: int) -> dict[Path, np.ndarray]:
+        """Of the environments from ``first`` up to ``last``, which is not among them."""
+        return {
+            path: np.ndarray(shape, dtype, self._memory, offset)[first:last]
+            for path, (dtype, shape, offset) in self._layout.items()
+        }
+
+
+@dataclass(frozen=True)
+class Share:
+    """What a process needs to know to step its environments; it is pickled."""
+
+    make: Make
+    seed: int
+    memory: SharedArrays
+    rows: tuple[int, int]
+    """The first environment, and the one after the last."""
+    spin_s: float
+    """For how long to look for a message again and again, before sleeping until it comes."""
+
+
+class OwnShare:
+    """The share that this process steps, when its answer is asked for."""
+
+    def __init__(self, share: Share, env: MultiAgentVectorEnv) -> None:
+        self._env = env
+        self._work = _Work(env, share.memory.rows(*share.rows))
+
+    def send(self, command: str, *arguments: Any) -> None:
+        self._call = partial(getattr(self._work, command), *arguments)
+
+    def receive(self) -> Any:
+        return self._call()
+
+    def ask_to_end(self) -> None:
+        """The workers end meanwhile."""
+
+    def join(self) -> None:
+        self._env.close()
+
+
+class WorkerShare:
+    """The share of another process."""
+
+    def __init__(self, share: Share, context: SpawnContext) -> None:
+        self._name = f'the worker of environments {share.rows[0]} to {share.rows[1] - 1}'
+        self._spin_s = share.spin_s
+        self._connection, theirs = context.Pipe()
+        self._process: SpawnProcess = context.Process(
+            target=_serve, args=(theirs, share), daemon=True
+        )
+        self._process.start()
+        theirs.close()
+
+    def send(self, command: str, *arguments: Any) -> None:
+        try:
+            self._connection.send((command, arguments))
+        except OSError:
+            raise self._gone() from None
+
+    def receive(self) -> Any:
+        try:
+            failure, answer = _receive(self._connection, self._spin_s)
+        except (EOFError, OSError):
+            raise self._gone() from None
+        if failure:
+            raise WorkerError(f'{self._name}: {failure}')
+        return answer
+
+    def _gone(self) -> WorkerError:
+        self._process.join(_CLOSE_S)
+        return WorkerError(f'{self._name} ended with exit code {self._process.exitcode}')
+
+    def ask_to_end(self) -> None:
+        # it ends where nobody holds the other end of its connection
+        self._connection.close()
+
+    def join(self) -> None:
+        self._process.join(_CLOSE_S)
+        if self._process.is_alive():
+            self._process.kill()
+            self._process.join()
+        self._process.close()
+
+
+def _receive(connection: Connection, spin_s: float) -> Any:
+    until = time.perf_counter() + spin_s
+    while not connection.poll() and time.perf_counter() < until:
+        pass
+    return connection.recv()
+
+
+def _serve(connection: Connection, share: Share) -> None:
+    """The life of a worker."""
+    # Ctrl-C goes to all processes of a terminal; the one that asks decides
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    env = None
+    try:
+        first, end = share.rows
+        env = share.make(end - first, share.seed)
+        work = _Work(env, share.memory.rows(first, end))
+        while True:
+            command, arguments = _receive(connection, share.spin_s)
+            connection.send(('', getattr(work, command)(*arguments)))
+    except (EOFError, BrokenPipeError, ConnectionResetError):
+        pass
+    except Exception as error:
+        last_call = traceback.extract_tb(error.__traceback__)[-1]
+        where = f'{last_call.filename}:{last_call.lineno}'
+        connection.send((f'{type(error).__name__}: {error} ({where})', None))
+    finally:
+        if env is not None:
+            env.close()
+
+
+class _Work:
+    """What a share can be asked for, a method each."""
+
+    def __init__(self, env: MultiAgentVectorEnv, arrays: dict[Path, np.ndarray]) -> None:
+        self._env = env
+        self._arrays = arrays
+        self._actions = {path[1]: array for path, array in arrays.items() if path[0] == 'action'}
+        self.stagger = env.stagger
+        self.render = env.render
+        self.state_dict = env.state_dict
+        self.load_state_dict = env.load_state_dict
+
+    def ready(self) -> None:
+        """The environments are there."""
+
+    def rewards(self, rewards: RewardSpec) -> None:
+        self._env.rewards = rewards
+
+    def reset(self, seed: int | None) -> None:
+        self._write(_nested('observation', self._env.reset(seed)))
+
+    def step(self) -> tuple[Observations, dict[str, np.ndarray]] | None:
+        """The last observations and the statistics of the episodes that ended, if any did."""
+        step = self._env.step(self._actions)
+        self._write(_parts(step))
+        if step.final_observation is None:
+            return None
+        return step.final_observation, step.episode
+
+    def _write(self, parts: Mapping[Path, np.ndarray]) -> None:
+        for path, value in parts.items():
+            self._arrays[path][...] = value
+
+
+def example_arrays(env: MultiAgentVectorEnv) -> dict[Path, np.ndarray]:
+    """Arrays ``[env, ...]`` such as pass between processes; to get them, the environment steps."""
+    env.reset(0)
+    actions = {
+        name: np.zeros((env.num_envs, len(group.agents), *group.action.shape), group.action.dtype)
+        for name, group in env.descriptor.groups.items()
+    }
+    return {**_flat('action', actions), **_parts(env.step(actions))}
+
+
+def _parts(step: Step) -> dict[Path, np.ndarray]:
+    """What of a step is passed through shared memory; the rest follows from it or is rare."""
+    return {
+        **_nested('observation', step.observation),
+        **_nested('signals', step.signals),
+        **_flat('active', step.active),
+        ('terminated',): step.terminated,
+        ('truncated',): step.truncated,
+    }
+
+
+def _flat(kind: str, arrays: Mapping[str, np.ndarray]) -> dict[Path, np.ndarray]:
+    return {(kind, name): values for name, values in arrays.items()}
+
+
+def _nested(kind: str, groups: Mapping[str, Mapping[str, np.ndarray]]) -> dict[Path, np.ndarray]:
+    return {
+        (kind, name, key): values
+        for name, arrays in groups.items()
+        for key, values in arrays.items()
+    }
