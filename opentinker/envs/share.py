@@ -71,7 +71,6 @@ class OwnShare:
     """The share that this process steps, when its answer is asked for."""
 
     def __init__(self, share: Share, env: MultiAgentVectorEnv) -> None:
-        self._env = env
         self._work = _Work(env, share.memory.rows(*share.rows))
 
     def send(self, command: str, *arguments: Any) -> None:
@@ -79,12 +78,6 @@ class OwnShare:
 
     def receive(self) -> Any:
         return self._call()
-
-    def ask_to_end(self) -> None:
-        """The workers end meanwhile."""
-
-    def join(self) -> None:
-        self._env.close()
 
 
 class WorkerShare:
@@ -119,11 +112,9 @@ class WorkerShare:
         self._process.join(_CLOSE_S)
         return WorkerError(f'{self._name} ended with exit code {self._process.exitcode}')
 
-    def ask_to_end(self) -> None:
+    def close(self) -> None:
         # it ends where nobody holds the other end of its connection
         self._connection.close()
-
-    def join(self) -> None:
         self._process.join(_CLOSE_S)
         if self._process.is_alive():
             self._process.kill()

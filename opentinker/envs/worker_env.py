@@ -19,6 +19,7 @@ from opentinker.envs.share import (
     example_arrays,
 )
 from opentinker.envs.vector import MultiAgentVectorEnv, Observations, Step
+from opentinker.lifecycle import Lifecycle
 
 _SPIN_S = 0.001
 """For how long who waits looks again and again before it sleeps: waking up takes a tenth of it."""
@@ -40,25 +41,28 @@ class WorkerVectorEnv(MultiAgentVectorEnv):
         shares = workers + 1
         edges = [num_envs * index // shares for index in range(shares + 1)]
         seeds = [int(own or 0) for own in env_seeds(seed, shares)]
-        own = make(edges[1], seeds[0])
-        self.descriptor, self.rewards = own.descriptor, own.rewards
-        self._told = self.rewards
-        context = multiprocessing.get_context('spawn')
-        memory = SharedArrays(context, example_arrays(own), num_envs)
-        self._arrays = memory.rows(0, num_envs)
-        spin_s = _SPIN_S if shares <= len(os.sched_getaffinity(0)) else 0.0
-        first, *others = (
-            Share(make, own_seed, memory, (begin, end), spin_s)
-            for own_seed, begin, end in zip(seeds, edges, edges[1:], strict=False)
-        )
-        self._shares: list[OwnShare | WorkerShare] = [OwnShare(first, own)]
+        self._life = Lifecycle()
         try:
-            for share in others:
-                self._shares.append(WorkerShare(share, context))
-            self._ask('ready')
+            self._start(make, edges, seeds)
         except BaseException:
             self.close()
             raise
+
+    def _start(self, make: Make, edges: list[int], seeds: list[int]) -> None:
+        own = self._life.keep(make(edges[1], seeds[0]))
+        self.descriptor, self.rewards = own.descriptor, own.rewards
+        self._told = self.rewards
+        context = multiprocessing.get_context('spawn')
+        memory = SharedArrays(context, example_arrays(own), self.num_envs)
+        self._arrays = memory.rows(0, self.num_envs)
+        spin_s = _SPIN_S if len(seeds) <= len(os.sched_getaffinity(0)) else 0.0
+        first, *others = (
+            Share(make, seed, memory, (begin, end), spin_s)
+            for seed, begin, end in zip(seeds, edges, edges[1:], strict=False)
+        )
+        workers = [self._life.keep(WorkerShare(share, context)) for share in others]
+        self._shares: list[OwnShare | WorkerShare] = [OwnShare(first, own), *workers]
+        self._ask('ready')
 
     def reset(self, seed: int | None = None) -> Observations:
         """Start a new episode everywhere."""
@@ -118,11 +122,7 @@ class WorkerVectorEnv(MultiAgentVectorEnv):
 
     def close(self) -> None:
         """End the workers; one that does not end by itself is killed."""
-        for share in self._shares:
-            share.ask_to_end()
-        for share in self._shares:
-            share.join()
-        self._shares = []
+        self._life.close()
 
     def _ask(self, command: str, *arguments: list[Any]) -> list[Any]:
         """What each share answers, all at work at the same time."""
