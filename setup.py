@@ -253,7 +253,9 @@ setup(
             'hypothesis>=6.100',
             'pytest>=8',
             'pytest-timeout>=2.2',
-            'stable-baselines3>=2.3',  # a peer whose results ours must equal
+            # peers whose results ours must equal, and whose speed it is measured against
+            'stable-baselines3>=2.3',
+            'tianshou>=2.0; python_version >= "3.11"',
         ],
         # MP4 files, and the pictures of gymnasium's classic environments
         'video': ['av>=11', 'pygame-ce>=2.1.3'],

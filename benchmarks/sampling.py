@@ -6,10 +6,8 @@ the ratio is what commands, observations, rewards, collision checks and resets l
 
 The second table has steps/s with a 64x64 policy and storage of every step, beside the collectors of
 stable-baselines3 and Tianshou, each in a process of its own on the same processors; the best of
-three rounds counts. With ``workers`` every side may use both processors. The libraries live in an
-environment of their own, whose Python ``--peers-python`` names:
-
-    python -m venv peers && peers/bin/pip install stable-baselines3 tianshou 'gymnasium[mujoco]'
+three rounds counts. With ``workers`` every side may use both processors. The extra ``test``
+has these libraries.
 """
 
 from __future__ import annotations
@@ -106,27 +104,26 @@ def arms_table(options: argparse.Namespace) -> Table:
     return table
 
 
-def collected(python: str, side: str, env: str, envs: int, workers: int) -> float:
+def collected(side: str, env: str, envs: int, workers: int) -> float:
     """Steps/s of one side. Raises CalledProcessError where it fails."""
     script = Path(__file__).parent / 'peers' / 'collect.py'
-    command = [python, str(script), side, env, str(envs), '--workers', str(workers)]
+    command = [sys.executable, str(script), side, env, str(envs), '--workers', str(workers)]
     result = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     return float(result.stdout.split()[-1])
 
 
-def collectors_table(peers_python: str | None) -> Table:
+def collectors_table() -> Table:
     """Our collector beside those of other libraries."""
-    peers = ('stable_baselines3', 'tianshou') if peers_python else ()
+    peers = ('stable_baselines3', 'tianshou')
     table = Table(title=f'steps/s with policy and storage · {machine()}')
     for column in ('environment', 'envs', 'workers', 'ours', *peers, 'ratio to the best'):
         table.add_column(column, justify='right')
     for env in ('CartPole-v1', 'HalfCheetah-v5'):
         for envs, workers in ((1, 0), (2, 0), (8, 0), (8, 1)):
-            ours = collected(sys.executable, 'ours', env, envs, workers)
-            others = [collected(str(peers_python), side, env, envs, workers) for side in peers]
-            ratio = f'{ours / max(others):.2f}' if others else 'no peers'
+            sides = ('ours', *peers)
+            ours, *others = (collected(side, env, envs, workers) for side in sides)
             rates = [f'{rate:.0f}' for rate in (ours, *others)]
-            table.add_row(env, str(envs), str(workers), *rates, ratio)
+            table.add_row(env, str(envs), str(workers), *rates, f'{ours / max(others):.2f}')
     return table
 
 
@@ -139,10 +136,9 @@ def main() -> None:
     parser.add_argument('--envs', type=int, default=32, help='environments stepped together')
     parser.add_argument('--steps', type=int, default=200, help='steps of each a round')
     parser.add_argument('--rounds', type=int, default=3, help='rounds, of which the best counts')
-    parser.add_argument('--peers-python', help='the Python that has the other libraries')
     options = parser.parse_args()
     Console().print(arms_table(options))
-    Console().print(collectors_table(options.peers_python))
+    Console().print(collectors_table())
 
 
 if __name__ == '__main__':

@@ -38,7 +38,7 @@ class CollectStats:
     def mean(self, key: str) -> float | None:
         """Of a statistic of the episodes; None where none ended."""
         values = self.episodes.get(key, ())
-        return float(np.mean(values)) if len(values) else None
+        return float(np.mean(values, dtype=np.float64)) if len(values) else None
 
 
 class Collector:
