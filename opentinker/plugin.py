@@ -11,6 +11,7 @@ _MODULES = {
     ('env', 'gymnasium'): 'opentinker.envs.gymnasium_env',
     ('env', 'pettingzoo'): 'opentinker.envs.pettingzoo_env',
     ('policy', 'actor_critic'): 'opentinker.policies.actor_critic',
+    ('policy', 'q_network'): 'opentinker.policies.q_network',
     ('algorithm', 'a2c'): f'{_ALGORITHMS}.a2c',
     ('algorithm', 'npg'): f'{_ALGORITHMS}.trpo',
     ('algorithm', 'ppo'): f'{_ALGORITHMS}.ppo',

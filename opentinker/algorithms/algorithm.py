@@ -102,7 +102,13 @@ class Algorithm:
     """Agent transitions trained on."""
 
     def train(self, policy: ActorCritic, seed: int, training: TrainingConfig | None = None) -> None:
-        """Be what :meth:`Policy.update` delegates to."""
+        """Be what :meth:`Policy.update` delegates to. Raises ConfigError for an unfit policy."""
+        missing = [need for need in ('distribution', 'value') if not hasattr(policy, need)]
+        if missing:
+            raise ConfigError(
+                f'algorithm.name: {self.name} trains policies with an actor and a critic; '
+                f'{type(policy).__name__} has no {missing[0]}()'
+            )
         self._policy = policy
         self._generator = torch.Generator().manual_seed(seed)
         self.optimizer.attach(policy, training or TrainingConfig())
