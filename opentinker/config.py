@@ -40,8 +40,12 @@ class SamplersConfig(_Part):
     envs: int = Field(default=32, ge=1, le=65536)
     """Environments in each."""
     workers: int = Field(default=0, ge=0, le=1024)
-    """Processes that step environments beside each sampler's own, which steps an equal share. They
+    """Processes that step environments. In sync the sampler's own steps an equal share, and they
     pay where a step of all environments takes longer than the way there and back, some 0.05 ms."""
+    mode: Literal['sync', 'async', 'timeout'] = 'sync'
+    """How long to wait for workers: for all of them; for the first that is ready; or ``timeout_s``
+    for all. Unless in sync, workers step all environments, each at its own pace."""
+    timeout_s: float = Field(default=0.01, ge=0)
     ahead: int = Field(default=1, ge=0, le=64)
     """Segments that a sampler may send, beyond the first, before it must see a newer policy."""
 

@@ -47,6 +47,7 @@ class Segment:
     episodes: dict[str, np.ndarray] = field(default_factory=dict)
     """Statistics of the episodes that ended, ``[K]`` by name."""
     sampler: str = ''
+    """Who sent it; ``name/number`` where one sampler has environments that go at their own pace."""
 
     @property
     def transitions(self) -> int:

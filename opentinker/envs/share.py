@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import Connection
@@ -14,12 +14,15 @@ from typing import Any
 
 import numpy as np
 
+from opentinker.envs.descriptor import EnvDescriptor
 from opentinker.envs.rewards import RewardSpec
 from opentinker.envs.vector import MultiAgentVectorEnv, Observations, Step
 
 Path = tuple[str, ...]
 Make = Callable[[int, int], MultiAgentVectorEnv]
 """``make(num_envs, seed)``."""
+Ending = tuple[Observations, dict[str, np.ndarray]]
+"""The last observations and the statistics of the episodes that ended."""
 _CLOSE_S = 5.0
 _ALIGNMENT = 64
 
@@ -54,6 +57,56 @@ class SharedArrays:
         }
 
 
+class SharedStep:
+    """What of steps passes through shared memory, for the environments of these arrays."""
+
+    def __init__(self, descriptor: EnvDescriptor, arrays: dict[Path, np.ndarray]) -> None:
+        self._groups = descriptor.groups
+        self._arrays = arrays
+
+    def act(self, actions: Mapping[str, np.ndarray]) -> None:
+        """Tell the workers what to do: ``[env, agent, *action]``."""
+        for name, values in actions.items():
+            self._arrays['action', name][...] = values
+
+    def observation(self) -> Observations:
+        """What the workers saw last."""
+        return {
+            name: {key: self._copy('observation', name, key) for key in group.observation}
+            for name, group in self._groups.items()
+        }
+
+    def result(self, rewards: RewardSpec, endings: Sequence[Ending | None]) -> Step:
+        """The step that the workers took, and what they said of episodes that ended."""
+        signals = {
+            name: {key: self._copy('signals', name, key) for key in group.signals}
+            for name, group in self._groups.items()
+        }
+        step = Step.scored(
+            rewards,
+            observation=self.observation(),
+            signals=signals,
+            active={name: self._copy('active', name) for name in self._groups},
+            terminated=self._copy('terminated'),
+            truncated=self._copy('truncated'),
+        )
+        given = [ending for ending in endings if ending is not None]
+        if given:
+            step.final_observation = {
+                name: _joined([final[name] for final, _ in given]) for name in self._groups
+            }
+            step.episode = _joined([episode for _, episode in given])
+        return step
+
+    def _copy(self, *path: str) -> np.ndarray:
+        # the workers write into theirs at the next step
+        return self._arrays[path].copy()
+
+
+def _joined(each: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    return {key: np.concatenate([arrays[key] for arrays in each]) for key in each[0]}
+
+
 @dataclass(frozen=True)
 class Share:
     """What a process needs to know to step its environments; it is pickled."""
@@ -86,7 +139,7 @@ class WorkerShare:
     def __init__(self, share: Share, context: SpawnContext) -> None:
         self._name = f'the worker of environments {share.rows[0]} to {share.rows[1] - 1}'
         self._spin_s = share.spin_s
-        self._connection, theirs = context.Pipe()
+        self.connection, theirs = context.Pipe()
         self._process: SpawnProcess = context.Process(
             target=_serve, args=(theirs, share), daemon=True
         )
@@ -95,13 +148,13 @@ class WorkerShare:
 
     def send(self, command: str, *arguments: Any) -> None:
         try:
-            self._connection.send((command, arguments))
+            self.connection.send((command, arguments))
         except OSError:
             raise self._gone() from None
 
     def receive(self) -> Any:
         try:
-            failure, answer = _receive(self._connection, self._spin_s)
+            failure, answer = _receive(self.connection, self._spin_s)
         except (EOFError, OSError):
             raise self._gone() from None
         if failure:
@@ -114,7 +167,7 @@ class WorkerShare:
 
     def close(self) -> None:
         # it ends where nobody holds the other end of its connection
-        self._connection.close()
+        self.connection.close()
         self._process.join(_CLOSE_S)
         if self._process.is_alive():
             self._process.kill()
@@ -167,14 +220,13 @@ class _Work:
     def ready(self) -> None:
         """The environments are there."""
 
-    def rewards(self, rewards: RewardSpec) -> None:
-        self._env.rewards = rewards
-
     def reset(self, seed: int | None) -> None:
         self._write(_nested('observation', self._env.reset(seed)))
 
-    def step(self) -> tuple[Observations, dict[str, np.ndarray]] | None:
-        """The last observations and the statistics of the episodes that ended, if any did."""
+    def step(self, rewards: RewardSpec | None) -> Ending | None:
+        """Step under these rewards, or those of the step before."""
+        if rewards:
+            self._env.rewards = rewards
         step = self._env.step(self._actions)
         self._write(_parts(step))
         if step.final_observation is None:

@@ -15,6 +15,7 @@ from opentinker.envs.share import (
     OwnShare,
     Share,
     SharedArrays,
+    SharedStep,
     WorkerShare,
     example_arrays,
 )
@@ -54,7 +55,7 @@ class WorkerVectorEnv(MultiAgentVectorEnv):
         self._told = self.rewards
         context = multiprocessing.get_context('spawn')
         memory = SharedArrays(context, example_arrays(own), self.num_envs)
-        self._arrays = memory.rows(0, self.num_envs)
+        self._shared = SharedStep(self.descriptor, memory.rows(0, self.num_envs))
         spin_s = _SPIN_S if len(seeds) <= len(os.sched_getaffinity(0)) else 0.0
         first, *others = (
             Share(make, seed, memory, (begin, end), spin_s)
@@ -68,36 +69,15 @@ class WorkerVectorEnv(MultiAgentVectorEnv):
         """Start a new episode everywhere."""
         seeds = env_seeds(seed, len(self._shares))
         self._ask('reset', *([own] for own in seeds))
-        return self._observation()
+        return self._shared.observation()
 
     def step(self, actions: dict[str, np.ndarray]) -> Step:
         """Apply actions ``[env, agent, *action]``; all workers step at the same time."""
-        if self.rewards is not self._told:
-            self._told = self.rewards
-            self._ask('rewards', *([self.rewards] for _ in self._shares))
-        for name, values in actions.items():
-            self._arrays['action', name][...] = values
-        endings = self._ask('step')
-        groups = self.descriptor.groups
-        signals = {
-            name: {key: self._copy('signals', name, key) for key in group.signals}
-            for name, group in groups.items()
-        }
-        step = Step.scored(
-            self.rewards,
-            observation=self._observation(),
-            signals=signals,
-            active={name: self._copy('active', name) for name in groups},
-            terminated=self._copy('terminated'),
-            truncated=self._copy('truncated'),
-        )
-        given = [ending for ending in endings if ending is not None]
-        if given:
-            step.final_observation = {
-                name: _joined([final[name] for final, _ in given]) for name in groups
-            }
-            step.episode = _joined([episode for _, episode in given])
-        return step
+        news = None if self.rewards is self._told else self.rewards
+        self._told = self.rewards
+        self._shared.act(actions)
+        endings = self._ask('step', *([news] for _ in self._shares))
+        return self._shared.result(self.rewards, endings)
 
     def stagger(self) -> None:
         """Let the workers cut the running episodes short by different amounts."""
@@ -129,17 +109,3 @@ class WorkerVectorEnv(MultiAgentVectorEnv):
         for share, own in zip(self._shares, arguments or [[]] * len(self._shares), strict=True):
             share.send(command, *own)
         return [share.receive() for share in self._shares]
-
-    def _observation(self) -> Observations:
-        return {
-            name: {key: self._copy('observation', name, key) for key in group.observation}
-            for name, group in self.descriptor.groups.items()
-        }
-
-    def _copy(self, *path: str) -> np.ndarray:
-        # the workers write into theirs at the next step
-        return self._arrays[path].copy()
-
-
-def _joined(each: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
-    return {key: np.concatenate([arrays[key] for arrays in each]) for key in each[0]}

@@ -13,13 +13,15 @@ import numpy as np
 
 from opentinker.data.segment import Segment
 from opentinker.envs.vector import MultiAgentVectorEnv, Step
+from opentinker.envs.worker_pool import WorkerPool
 from opentinker.policies.policy import Policy
-from opentinker.training.recording import Arrays, Recording
+from opentinker.training.recording import Arrays
+from opentinker.training.track import Track
 
 _log = logging.getLogger(__name__)
 
 
-def segment_length(env: MultiAgentVectorEnv, batch_size: int, samplers: int) -> int:
+def segment_length(env: MultiAgentVectorEnv | WorkerPool, batch_size: int, samplers: int) -> int:
     """Steps a segment, so that one segment of every such sampler makes at least a batch."""
     agents = max(len(group.agents) for group in env.descriptor.groups.values())
     return math.ceil(batch_size / (samplers * env.num_envs * agents))
@@ -62,23 +64,19 @@ class Collector:
         self.policies = policies
         self.versions = dict.fromkeys(policies, 0)
         self._length = length
-        self._sampler = sampler
         self._evaluating = evaluating
-        self._steps_done = 0
-        self._observation = env.reset(seed)
-        for group, policy in policies.items():
-            lead = (env.num_envs, len(env.descriptor.groups[group].agents))
-            self._observation[group] |= policy.initial_state(lead)
+        self._track = Track(policies, length, sampler, env.reset(seed))
         if not evaluating:
             env.stagger()
-        self._recordings = [Recording(group, length) for group in policies]
 
     def step(self) -> list[Segment]:
         """One step of all environments; the segments of all groups where they are full."""
-        self._last_step = step = self._act()
-        self._observation = step.observation
-        self._steps_done += 1
-        return [] if self._steps_done % self._length else self._segments()
+        outputs = {
+            group: policy.get_action(self._track.observation[group], self._evaluating)
+            for group, policy in self.policies.items()
+        }
+        self._last_step = self.env.step({group: output.action for group, output in outputs.items()})
+        return self._track.add(outputs, self.versions, self._last_step)
 
     def collect(
         self,
@@ -94,52 +92,23 @@ class Collector:
         """
         if (n_step is None) == (n_episode is None):
             raise ValueError('either n_step or n_episode')
-        started, first = time.monotonic(), self._steps_done
+        started, first = time.monotonic(), self._track.steps_done
         counting = _Counting(self.env.num_envs, n_episode)
         while True:
-            steps = (self._steps_done - first) * self.env.num_envs
+            steps = (self._track.steps_done - first) * self.env.num_envs
             if counting.done if n_step is None else steps >= n_step:
                 return CollectStats(steps, time.monotonic() - started, counting.episodes())
             for segment in self.step():
                 take(segment)
             counting.add(self._last_step)
 
-    def _act(self) -> Step:
-        outputs = {
-            group: policy.get_action(self._observation[group], self._evaluating)
-            for group, policy in self.policies.items()
-        }
-        step = self.env.step({group: output.action for group, output in outputs.items()})
-        for group, output in outputs.items():
-            if output.state:
-                _remember(step, group, output.state)
-        row = self._steps_done % self._length
-        for recording in self._recordings:
-            group = recording.group
-            version = self.versions[group]
-            recording.write(row, self._observation[group], outputs[group], version, step)
-        return step
-
-    def _segments(self) -> list[Segment]:
-        first = self._steps_done - self._length
-        segments = [
-            recording.segment(self._observation[recording.group], self._sampler, first)
-            for recording in self._recordings
-        ]
-        for segment in segments[1:]:
-            # episodes belong to all groups and count once
-            segment.episodes = {}
-        return segments
-
     def state_dict(self) -> dict[str, Any]:
         """What the next step depends on, but for weights and rewards."""
         return {
             **self._form(),
             'env': self.env.state_dict(),
-            'observation': self._observation,
-            'steps_done': self._steps_done,
+            'track': self._track.state_dict(),
             'versions': self.versions,
-            'recordings': [recording.state_dict() for recording in self._recordings],
             'generators': {
                 group: policy.generator.get_state() for group, policy in self.policies.items()
             },
@@ -169,14 +138,10 @@ class Collector:
                 'what it would have been without the interruption',
                 self.env.descriptor.name,
             )
-            # a whole number of segments: no step of the next one has been taken
-            self._steps_done = state['steps_done'] // self._length * self._length
+            self._track.skip(state['track']['steps_done'])
             return
         self.env.load_state_dict(state['env'])
-        self._observation = state['observation']
-        self._steps_done = state['steps_done']
-        for recording, own in zip(self._recordings, state['recordings'], strict=True):
-            recording.load_state_dict(own)
+        self._track.load_state_dict(state['track'])
 
 
 class _Counting:
@@ -205,13 +170,3 @@ class _Counting:
     def episodes(self) -> Arrays:
         keys = self._episodes[0] if self._episodes else {}
         return {key: np.concatenate([each[key] for each in self._episodes]) for key in keys}
-
-
-def _remember(step: Step, group: str, state: Arrays) -> None:
-    """Add what a policy remembers to what it sees next; new episodes start with zeros."""
-    if step.final_observation is not None:
-        step.final_observation[group] |= {key: values[step.ended] for key, values in state.items()}
-    for key, values in state.items():
-        values = values.copy()
-        values[step.ended] = 0
-        step.observation[group][key] = values

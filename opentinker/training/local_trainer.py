@@ -10,11 +10,11 @@ from typing import Any
 from opentinker.config import ConfigError, JobConfig
 from opentinker.lifecycle import Lifecycle
 from opentinker.training.callback import Callback
-from opentinker.training.collector import Collector, segment_length
+from opentinker.training.collector import segment_length
 from opentinker.training.evaluation import Evaluation
 from opentinker.training.learner import CheckpointError
 from opentinker.training.machine import use_machine
-from opentinker.training.parts import make_learner, make_vector_env
+from opentinker.training.parts import make_collector, make_learner, make_vector_env
 from opentinker.training.run_directory import RunDirectory
 from opentinker.training.statistics import JobStatistics
 from opentinker.training.stop_rule import stop_reason
@@ -52,8 +52,8 @@ class LocalTrainer:
         self._env = self._life.keep(make_vector_env(config, config.seed))
         self._env.rewards = self.learner.rewards
         length = segment_length(self._env, self.learner.batch_size, samplers=1)
-        self._collector = Collector(
-            self._env, self.learner.policies, length, SAMPLER, config.seed + 1
+        self._collector = make_collector(
+            config, self._env, self.learner.policies, length, SAMPLER, config.seed + 1
         )
         self._evaluation = None
         if config.evaluation.every is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from functools import partial
 
 from pydantic import ValidationError
@@ -12,6 +13,10 @@ from opentinker.config import ConfigError, JobConfig, settings_error
 from opentinker.envs.rewards import RewardError
 from opentinker.envs.vector import MultiAgentVectorEnv
 from opentinker.envs.worker_env import WorkerVectorEnv
+from opentinker.envs.worker_pool import WorkerPool
+from opentinker.policies.policy import Policy
+from opentinker.training.async_collector import AsyncCollector
+from opentinker.training.collector import Collector
 from opentinker.training.learner import Learner
 
 
@@ -42,20 +47,42 @@ def make_env(
         raise ConfigError(f'env ({config.env["name"]}): {error}') from None
 
 
-def make_vector_env(config: JobConfig, seed: int) -> MultiAgentVectorEnv:
+def make_collector(
+    config: JobConfig,
+    env: MultiAgentVectorEnv | WorkerPool,
+    policies: Mapping[str, Policy],
+    length: int,
+    sampler: str,
+    seed: int,
+) -> Collector | AsyncCollector:
+    """What collects from the environments of :func:`make_vector_env`."""
+    if not isinstance(env, WorkerPool):
+        return Collector(env, policies, length, sampler, seed)
+    timeout_s = config.samplers.timeout_s if config.samplers.mode == 'timeout' else 0.0
+    return AsyncCollector(env, policies, length, sampler, seed, timeout_s)
+
+
+def make_vector_env(config: JobConfig, seed: int) -> MultiAgentVectorEnv | WorkerPool:
     """The environments that a sampler of the job steps, in its worker processes where it has some.
 
     Raises ConfigError.
     """
     envs, workers = config.samplers.envs, config.samplers.workers
-    if workers >= envs:
+    make = partial(_make_worker_env, config)
+    if config.samplers.mode != 'sync':
+        _check_workers(config, 1, envs, 'in which all environments are')
+        return WorkerPool(make, envs, workers, seed)
+    _check_workers(config, 0, envs - 1, 'beside the sampler itself')
+    return WorkerVectorEnv(make, envs, workers, seed) if workers else make_env(config, envs, seed)
+
+
+def _check_workers(config: JobConfig, least: int, most: int, which: str) -> None:
+    workers = config.samplers.workers
+    if not least <= workers <= most:
         raise ConfigError(
-            f'samplers.workers: {workers} beside the sampler itself, '
-            f'for samplers.envs: {envs}; at most {envs - 1}'
+            f'samplers.workers: {workers}, {which} in mode {config.samplers.mode}, for '
+            f'samplers.envs: {config.samplers.envs}; at least {least} and at most {most}'
         )
-    if not workers:
-        return make_env(config, envs, seed)
-    return WorkerVectorEnv(partial(_make_worker_env, config), envs, workers, seed)
 
 
 def _make_worker_env(config: JobConfig, num_envs: int, seed: int) -> MultiAgentVectorEnv:

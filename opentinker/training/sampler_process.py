@@ -14,12 +14,13 @@ from opentinker.config import JobConfig
 from opentinker.data.segment import Segment
 from opentinker.envs.rewards import RewardSpec
 from opentinker.envs.vector import MultiAgentVectorEnv
+from opentinker.envs.worker_pool import WorkerPool
 from opentinker.lifecycle import Lifecycle
 from opentinker.policies.policy import Policy
 from opentinker.policies.weights import load_weights
-from opentinker.training.collector import Collector, segment_length
+from opentinker.training.collector import segment_length
 from opentinker.training.machine import use_threads
-from opentinker.training.parts import make_vector_env
+from opentinker.training.parts import make_collector, make_vector_env
 from opentinker.training.run_directory import RunDirectory
 
 _START_DEADLINE_S = 60.0
@@ -55,21 +56,19 @@ def _sample(config: JobConfig, run: RunDirectory, index: int, life: Lifecycle) -
 class SamplerProcess:
     """Collects with the newest policy and rewards that the bus told of.
 
-    It sends at most ``1 + ahead`` segments of each group with one policy version; then it waits for
-    the next, so that the learner's data stay fresh however fast the environments are.
+    With one policy version it sends at most ``1 + ahead`` times its part of a batch; then it waits
+    for the next, so that the learner's data stay fresh however fast the environments are.
     """
 
     def __init__(
         self,
         config: JobConfig,
         bus: WorkerBus,
-        env: MultiAgentVectorEnv,
+        env: MultiAgentVectorEnv | WorkerPool,
         welcome: Welcome,
         index: int,
     ) -> None:
         self._bus = bus
-        self._ahead = config.samplers.ahead
-        self._sent = 0
         self._stopped = False
         seed = _seed(config, index)
         policies = {
@@ -79,7 +78,11 @@ class SamplerProcess:
         length = segment_length(
             env, welcome.config['algorithm']['batch_size'], config.samplers.count
         )
-        self._collector = Collector(env, policies, length, bus.name, seed)
+        self._collector = make_collector(config, env, policies, length, bus.name, seed)
+        batch_size = welcome.config['algorithm']['batch_size']
+        self._enough = (1 + config.samplers.ahead) * batch_size / config.samplers.count
+        """Transitions of a group with one policy version."""
+        self._sent = dict.fromkeys(policies, 0)
         for message in (welcome.rewards, *welcome.policies.values()):
             self._apply(message)
 
@@ -91,15 +94,15 @@ class SamplerProcess:
             segments = self._collector.step()
             for segment in segments:
                 self._send(segment, life)
+                self._sent[segment.group] += segment.transitions
             if segments:
-                self._sent += 1
                 self._wait_for_version(life)
 
     def _apply(self, message: object) -> None:
         if isinstance(message, PolicyUpdate):
             load_weights(self._collector.policies[message.group], message.weights)
             self._collector.versions[message.group] = message.version
-            self._sent = 0
+            self._sent[message.group] = 0
         elif isinstance(message, RewardSpec):
             self._collector.env.rewards = message
         elif isinstance(message, Stop):
@@ -114,7 +117,7 @@ class SamplerProcess:
 
     def _wait_for_version(self, life: Lifecycle) -> None:
         waited = 0.0
-        while self._sent > self._ahead and not (life.stopping or self._stopped):
+        while min(self._sent.values()) >= self._enough and not (life.stopping or self._stopped):
             for message in self._bus.wait(_WAIT_S):
                 self._apply(message)
             waited += _WAIT_S
@@ -132,7 +135,7 @@ class SamplerProcess:
 
 
 def _make_policy(
-    env: MultiAgentVectorEnv, group: str, settings: dict[str, Any], seed: int
+    env: MultiAgentVectorEnv | WorkerPool, group: str, settings: dict[str, Any], seed: int
 ) -> Policy:
     rest = {key: value for key, value in settings.items() if key != 'name'}
     return registry.get('policy', settings['name'])(env.descriptor, group, seed=seed, **rest)

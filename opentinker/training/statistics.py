@@ -101,7 +101,7 @@ class JobStatistics:
     def add(self, segment: Segment) -> None:
         """Count a segment."""
         self.all.add(segment)
-        self.samplers[segment.sampler].add(segment)
+        self.samplers[_whose(segment.sampler)].add(segment)
         self._streams[segment.sampler, segment.group].add(segment)
 
     def evaluated(self, episodes: Mapping[str, np.ndarray], steps: int) -> None:
@@ -141,10 +141,17 @@ class JobStatistics:
         metrics = self.all.flat('all')
         for name, statistics in sorted(self.samplers.items()):
             metrics |= statistics.flat(name)
-        for (name, _), stream in self._streams.items():
+        for (stream_name, _), stream in self._streams.items():
+            name = _whose(stream_name)
             metrics[f'{name}.revision'] = stream.revision
-            metrics[f'{name}.missing_steps'] = stream.missing_steps
+            missing = metrics.get(f'{name}.missing_steps', 0)
+            metrics[f'{name}.missing_steps'] = missing + stream.missing_steps
         return metrics
+
+
+def _whose(stream: str) -> str:
+    """The sampler of a stream; one has several where its environments go at their own pace."""
+    return stream.partition('/')[0]
 
 
 def sampler_names(metrics: Mapping[str, Any]) -> list[str]:

@@ -131,6 +131,16 @@ def test_a_job_ends_by_its_stop_rule(start):
     assert err == ''
 
 
+def test_samplers_may_have_environments_that_go_on_at_their_own_pace(start):
+    samplers = {'count': 1, 'envs': 4, 'ahead': 0, 'workers': 2, 'mode': 'async'}
+    job = start(samplers=samplers, stop={'transitions': 2_000})
+    job.endpoints()
+    code, out, err = job.finish()
+    assert code == 0, err
+    assert 'transitions were sampled' in out
+    assert job.run.metrics()[-1]['sampler_0.missing_steps'] == 0
+
+
 def test_ctrl_c_ends_a_job_that_has_hardly_begun(start):
     job = start()
     job.wait_for(job.run.logs.exists)
