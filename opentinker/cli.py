@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
@@ -91,12 +91,17 @@ def train(
     from opentinker.monitor.train_progress import TrainProgress
     from opentinker.training.callback import make_callbacks
     from opentinker.training.local_trainer import LocalTrainer
+    from opentinker.training.memory import PeakMemory
+    from opentinker.training.resources import beside_plan, plan
     from opentinker.training.run_directory import RunDirectory
 
     with _plain_errors(), Lifecycle() as life:
         resumed = RunDirectory(config) if config.is_dir() else None
         job = resumed.config() if resumed else load_config(config)
         job.import_plugins()
+        if planned := plan(job):
+            job = planned.config
+            typer.echo(f'Memory: {planned}')
         trainer = life.keep(LocalTrainer(job))
         if resumed:
             trainer.resume(resumed)
@@ -105,9 +110,11 @@ def train(
         run = resumed or RunDirectory.create(job)
         typer.echo(f'Job {job.job} runs in {run.path}')
         callbacks = make_callbacks(job, run, life)
+        memory = PeakMemory()
         callbacks.append(life.keep(TrainProgress(job.stop)))
         reason = trainer.run(run, life, callbacks)
-    typer.echo(write_summary(run, reason, trainer.seconds))
+        peak = memory.look()
+    typer.echo(write_summary(run, reason, trainer.seconds, beside_plan(peak, planned)))
 
 
 RunArgument = Annotated[Path, typer.Argument(help='The directory of a run, such as runs/cartpole.')]
@@ -217,21 +224,34 @@ def _run(config: JobConfig) -> None:
     from opentinker.lifecycle import Lifecycle
     from opentinker.monitor.job_view import JobView
     from opentinker.monitor.panel import JobPanel
+    from opentinker.training.machine import use_processors
+    from opentinker.training.memory import PeakMemory
     from opentinker.training.preflight import check_job
+    from opentinker.training.resources import beside_plan, plan
     from opentinker.training.run_directory import RunDirectory
 
     config.import_plugins()
     check_job(config)
-    console = Console()
+    use_processors(config.resources.cpus)
+    console, memory = Console(), PeakMemory()
+    if planned := plan(config, apart=True):
+        config = planned.config
+        console.print(f'Memory: {planned}', soft_wrap=True, highlight=False)
+
+    def watch(states: Mapping[str, str]) -> None:
+        memory.look()
+        panel.update(states)
+
     with Lifecycle() as life:
         run = RunDirectory.create(config)
         console.print(f'Job {config.job} runs in {run.path}', soft_wrap=True, highlight=False)
         view = JobView(run)
         panel = life.keep(JobPanel(view, console))
-        ending = run_job(config, run, life, panel.update)
+        ending = run_job(config, run, life, watch)
     if ending.exit_code:
         typer.echo(ending.reason, err=True)
-    typer.echo(write_summary(run, ending.reason.splitlines()[0], view.seconds))
+    told = beside_plan(memory.bytes, planned)
+    typer.echo(write_summary(run, ending.reason.splitlines()[0], view.seconds, told))
     raise typer.Exit(ending.exit_code)
 
 

@@ -9,7 +9,16 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 import yaml
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ByteSize,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+)
 
 _EXPONENT = re.compile(r'^[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$')
 
@@ -111,8 +120,27 @@ class TrainingConfig(_Part):
     """Compile the networks before training (torch.compile); needs a C++ compiler on a CPU."""
     threads: int = Field(default=1, ge=1)
     """Of torch and of numpy; small networks are fastest with one."""
+
+
+_PRESETS = {'small': {'memory': '768MiB', 'cpus': [0]}}
+
+
+def _bytes(value: Any) -> Any:
+    return TypeAdapter(ByteSize).validate_python(value) if isinstance(value, str) else value
+
+
+def _preset(value: Any) -> Any:
+    return _PRESETS.get(value, value) if isinstance(value, str) else value
+
+
+class ResourcesConfig(_Part):
+    """What the processes of a job may use of the machine."""
+
+    memory: Annotated[int, BeforeValidator(_bytes)] | None = Field(default=None, ge=1)
+    """A text such as 4GiB, or bytes. Environments and rows at once are planned to fit where the job
+    leaves them open; null: nothing is planned."""
     cpus: list[Annotated[int, Field(ge=0)]] | None = Field(default=None, min_length=1)
-    """The processors that the training process may use; null: all."""
+    """Processors by number; null: all."""
 
 
 class JobConfig(_Part):
@@ -135,6 +163,10 @@ class JobConfig(_Part):
     callbacks: list[NamedPart] = []
     """What else looks on while a job trains in one process, and may end it."""
     training: TrainingConfig = Field(default_factory=TrainingConfig)
+    resources: Annotated[ResourcesConfig, BeforeValidator(_preset)] = Field(
+        default_factory=ResourcesConfig
+    )
+    """Or the name of a preset: small."""
     seed: int = Field(default=0, ge=0)
 
     def import_plugins(self) -> None:

@@ -60,6 +60,8 @@ class Optimizer(Protocol):
     """Improves a policy."""
 
     needs: str
+    minibatch_size: int | None
+    """Rows of a gradient step; None: all of a rollout."""
 
     def attach(self, policy: ActorCritic, training: TrainingConfig) -> None: ...
 
@@ -128,6 +130,11 @@ class Algorithm:
         self._policy.learn_statistics(rollout.observation)
         self.transitions += len(rollout)
         return metrics
+
+    def takes(self, key: str) -> bool:
+        """Whether one of the parts has such a setting."""
+        parts = (self.sampler, self.estimator, self.optimizer)
+        return any(key in type(part).settings.model_fields for part in parts)  # type: ignore[union-attr]
 
     def state_dict(self) -> dict[str, Any]:
         """What goes on changing: counts, random state, data, the optimizer's state."""

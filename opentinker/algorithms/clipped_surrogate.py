@@ -62,6 +62,7 @@ class ClippedSurrogate:
 
     def __init__(self, **settings: Any) -> None:
         self._chosen = checked('algorithm', ClippedSurrogateSettings, settings)
+        self.minibatch_size = self._chosen.minibatch_size
 
     def attach(self, policy: ActorCritic, training: TrainingConfig) -> None:
         """Train this policy from now on."""

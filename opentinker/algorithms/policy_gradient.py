@@ -42,6 +42,7 @@ class PolicyGradient:
 
     settings = PolicyGradientSettings
     needs = 'advantages'
+    minibatch_size = None
 
     def __init__(self, **settings: Any) -> None:
         self._chosen = checked('algorithm', PolicyGradientSettings, settings)

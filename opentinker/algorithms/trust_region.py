@@ -58,6 +58,7 @@ class NaturalGradient:
 
     settings: type[NaturalGradientSettings] = NaturalGradientSettings
     needs = 'advantages'
+    minibatch_size = None
 
     def __init__(self, **settings: Any) -> None:
         self._chosen: Any = checked('algorithm', self.settings, settings)

@@ -6,6 +6,7 @@ import math
 import zlib
 from typing import Literal
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 SCHEMA_VERSION = 1
@@ -61,6 +62,20 @@ class GroupInfo(_Frozen):
     @property
     def observation_size(self) -> int:
         return sum(info.size for info in self.observation.values())
+
+    @property
+    def transition_bytes(self) -> int:
+        """Memory of what is stored of one step of one agent."""
+        arrays = [*self.observation.values(), self.action]
+        # log-probability, reward and signals in float32; flags, version, revision and step number
+        scalars = 4 * (2 + len(self.signals)) + 3 + 24
+        return sum(info.size * np.dtype(info.dtype).itemsize for info in arrays) + scalars
+
+    def zeros(self, rows: int) -> dict[str, np.ndarray]:
+        """Observations ``[rows, *shape]`` of nothing."""
+        return {
+            key: np.zeros((rows, *info.shape), info.dtype) for key, info in self.observation.items()
+        }
 
 
 class EnvDescriptor(_Frozen):

@@ -27,7 +27,7 @@ def play(
     """
     config = run.config()
     config.import_plugins()
-    use_machine(config.training)
+    use_machine(config)
     learner = make_learner(config)
     path = run.checkpoint(checkpoint)
     try:

@@ -15,18 +15,18 @@ _PACKAGES = ('torch', 'mujoco', 'rclpy', 'numpy')
 _QUANTITIES = ('success', 'return')
 
 
-def write_summary(run: RunDirectory, result: str, seconds: float) -> str:
+def write_summary(run: RunDirectory, result: str, seconds: float, memory: str = '') -> str:
     """Write ``summary.txt`` and ``learning_curve.png`` into the run directory; returns the text."""
     metrics = run.metrics()
     if metrics:
         plot_learning_curve(metrics, run.path / 'learning_curve.png', f'{run.path.name}: {result}')
-    text = summary_text(run, metrics, result, seconds)
+    text = summary_text(run, metrics, result, seconds, memory)
     write_atomically(run.path / 'summary.txt', text.encode())
     return text
 
 
 def summary_text(
-    run: RunDirectory, metrics: list[dict[str, Any]], result: str, seconds: float
+    run: RunDirectory, metrics: list[dict[str, Any]], result: str, seconds: float, memory: str = ''
 ) -> str:
     """The text of the page."""
     last = metrics[-1] if metrics else {}
@@ -37,6 +37,8 @@ def summary_text(
         f'Learned    {last.get("version", 0)} policy versions from '
         f'{last.get("all.transitions", 0):,} transitions, rewards #{last.get("revision", 0)}',
     ]
+    if memory:
+        lines.append(f'Memory     {memory}')
     for name in sampler_names(last):
         numbers = [
             f'{quantity} {last[f"{name}.{quantity}"]:.2f}'

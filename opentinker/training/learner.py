@@ -64,6 +64,16 @@ class Learner:
         return max(each.sampler.batch_size for each in self._algorithms.values())
 
     @property
+    def minibatch_size(self) -> int | None:
+        """Rows of a gradient step; None: those of a batch."""
+        sizes = [each.optimizer.minibatch_size for each in self._algorithms.values()]
+        return max((size for size in sizes if size is not None), default=None)
+
+    def takes(self, key: str) -> bool:
+        """Whether the algorithm of the job has such a setting."""
+        return all(each.takes(key) for each in self._algorithms.values())
+
+    @property
     def transitions(self) -> int:
         """Agent transitions trained on."""
         return sum(each.transitions for each in self._algorithms.values())

@@ -40,7 +40,7 @@ def run_learner(path: Path) -> None:
     """Learn for the job in a run directory until its stop rule or a signal ends it."""
     run = RunDirectory(path)
     config = run.config()
-    use_machine(config.training)
+    use_machine(config)
     config.import_plugins()
     with Lifecycle() as life:
         learner = make_learner(config)

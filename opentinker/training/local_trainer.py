@@ -32,7 +32,7 @@ class LocalTrainer:
     def __init__(self, config: JobConfig) -> None:
         if config.graph is not None:
             raise ConfigError('graph: a graph has processes of its own; use `opentinker up`')
-        use_machine(config.training)
+        use_machine(config)
         self._config = config
         self.learner = make_learner(config)
         self._life = Lifecycle()

@@ -8,8 +8,9 @@ import os
 import torch
 from threadpoolctl import threadpool_limits
 
-from opentinker.config import ConfigError, TrainingConfig
+from opentinker.config import ConfigError, JobConfig, TrainingConfig
 from opentinker.policies.policy import Policy
+from opentinker.training.memory import return_large_blocks
 
 
 def device(training: TrainingConfig) -> torch.device:
@@ -31,18 +32,28 @@ def device(training: TrainingConfig) -> torch.device:
     return torch.device(name)
 
 
-def use_machine(training: TrainingConfig) -> None:
-    """Keep this process to its processors and threads. Raises ConfigError for other processors."""
-    use_threads(training.threads)
-    if training.cpus is None:
+def use_machine(config: JobConfig) -> None:
+    """Keep a training process to the threads and processors of its job. Raises ConfigError."""
+    use_threads(config.training.threads)
+    use_processors(config.resources.cpus)
+    if config.resources.memory:
+        return_large_blocks()
+
+
+def use_processors(cpus: list[int] | None) -> None:
+    """Keep this process, and those that it starts, to these processors; None: to what it has.
+
+    Raises ConfigError for others than those.
+    """
+    if cpus is None:
         return
     allowed = os.sched_getaffinity(0)
-    if not allowed.issuperset(training.cpus):
+    if not allowed.issuperset(cpus):
         raise ConfigError(
-            f'training.cpus: {sorted(set(training.cpus) - allowed)} are not among those that this '
+            f'resources.cpus: {sorted(set(cpus) - allowed)} are not among those that this '
             f'process may use, {sorted(allowed)}'
         )
-    os.sched_setaffinity(0, training.cpus)
+    os.sched_setaffinity(0, cpus)
 
 
 def use_threads(number: int) -> None:

@@ -19,7 +19,7 @@ from opentinker.lifecycle import Lifecycle
 from opentinker.policies.policy import Policy
 from opentinker.policies.weights import load_weights
 from opentinker.training.collector import segment_length
-from opentinker.training.machine import use_threads
+from opentinker.training.machine import use_processors, use_threads
 from opentinker.training.parts import make_collector, make_vector_env
 from opentinker.training.run_directory import RunDirectory
 
@@ -33,6 +33,7 @@ def run_sampler(path: Path, index: int) -> None:
     use_threads(1)
     run = RunDirectory(path)
     config = run.config()
+    use_processors(config.resources.cpus)
     config.import_plugins()
     with Lifecycle() as life:
         try:

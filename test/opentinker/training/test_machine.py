@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from opentinker.config import ConfigError, TrainingConfig
-from opentinker.training.machine import device, use_machine
+from opentinker.training.machine import device, use_processors
 
 
 def test_a_device_that_is_not_there_is_refused_by_name():
@@ -21,6 +21,6 @@ def test_the_device_is_a_gpu_where_there_is_one():
 
 def test_processors_that_the_process_may_not_use_are_named():
     before = os.sched_getaffinity(0)
-    with pytest.raises(ConfigError, match=r'training\.cpus: \[9999\] are not among'):
-        use_machine(TrainingConfig(cpus=[9999]))
+    with pytest.raises(ConfigError, match=r'resources\.cpus: \[9999\] are not among'):
+        use_processors([9999])
     assert os.sched_getaffinity(0) == before
