@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from opentinker import __version__
-from opentinker.training.run_directory import RunDirectory, write_atomically
+from opentinker.files import write_atomically
+from opentinker.training.run_directory import RunDirectory
 from opentinker.training.statistics import sampler_names
 
 _PACKAGES = ('torch', 'mujoco', 'rclpy', 'numpy')

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +12,7 @@ import yaml
 
 from opentinker.bus.messages import Endpoints
 from opentinker.config import JobConfig, load_config
+from opentinker.files import write_atomically
 
 _POLL_S = 0.05
 
@@ -104,13 +104,3 @@ class RunDirectory:
     def stop_reason(self) -> str:
         """Why the learner finished; empty while it has not."""
         return (self.metrics() or [{}])[-1].get('stopped', '')
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file so that a reader sees all of it or none, also after a crash."""
-    part = path.with_name(f'{path.name}.part')
-    with part.open('wb') as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)

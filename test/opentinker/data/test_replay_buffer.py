@@ -148,7 +148,7 @@ def test_a_stack_takes_the_memory_of_a_frame():
     single, stacked = buffer(), buffer(frames={'seen': 4})
     single.add(Stream([]).segment(8))
     stacked.add(Stream([], stack=4).segment(8))
-    assert stacked.nbytes < single.nbytes
+    assert stacked.storage.nbytes < single.storage.nbytes
 
 
 def test_where_steps_are_missing_an_episode_ends_as_by_a_time_limit():
@@ -208,6 +208,53 @@ def test_a_saved_buffer_goes_on_as_the_same_one():
         np.testing.assert_array_equal(array, dict(other.leaves())[path])
     with pytest.raises(ReplayError, match='the saved buffer has'):
         buffer(30).load_state_dict(unpack(data))
+
+
+def test_a_buffer_is_kept_in_a_file(tmp_path):
+    first, second = buffer(10), buffer(10)
+    first.add(Stream([3]).segment(7))
+    first.save(tmp_path / 'replay')
+    second.load(tmp_path / 'replay')
+    one, other = (own.sample(7, np.random.default_rng(2)) for own in (first, second))
+    np.testing.assert_array_equal(one.observation.seen, other.observation.seen)
+    assert [path.name for path in tmp_path.iterdir()] == ['replay']
+
+
+@pytest.mark.parametrize('content', [None, b'', b'garbage', pack({'a': 1}), pack({'kind': 'x'})])
+def test_a_file_that_is_no_buffer_is_named_and_changes_nothing(tmp_path, content):
+    own = buffer(10)
+    own.add(Stream([3]).segment(7))
+    path = tmp_path / 'other'
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(ReplayError, match='other: '):
+        own.load(path)
+    assert len(own) == 7
+
+
+def test_signals_and_what_the_policy_said_are_kept_with_every_step():
+    own, part = buffer(), Stream([]).segment(6)
+    part.policy_version[3:] = 5
+    part.log_prob += part.reward / 10
+    own.add(part)
+    for step, each in drawn(own).items():
+        assert each.info.signal == step
+        assert each.policy.version == (5 if step >= 3 else 0)
+        np.testing.assert_allclose(each.policy.log_prob, step / 10, rtol=1e-6)
+
+
+def test_observations_in_float16_come_back_in_their_own_type():
+    part = Stream([]).segment(4)
+    for values in (part.observation, part.last_observation, part.final_observation):
+        values['seen'] = (values['seen'] / 3).astype(np.float32)
+    half, whole = buffer(half=True), buffer()
+    for own in (half, whole):
+        own.add(part)
+    expected = {step: each.observation.seen for step, each in drawn(whole).items()}
+    for step, each in drawn(half).items():
+        assert each.observation.seen.dtype == np.float32
+        np.testing.assert_allclose(each.observation.seen, expected[step], rtol=1e-3)
+    assert half.storage.nbytes < whole.storage.nbytes
 
 
 @pytest.mark.parametrize('filled', [0, 3])
