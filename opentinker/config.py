@@ -55,8 +55,12 @@ class SamplersConfig(_Part):
     """How long to wait for workers: for all of them; for the first that is ready; or ``timeout_s``
     for all. Unless in sync, workers step all environments, each at its own pace."""
     timeout_s: float = Field(default=0.01, ge=0)
+    overlap: bool = False
+    """Training in one process: collect a batch while the one before it is trained on; the policy
+    that acts is one version behind."""
     ahead: int = Field(default=1, ge=0, le=64)
-    """Segments that a sampler may send, beyond the first, before it must see a newer policy."""
+    """Training in several: batches that a sampler may send, beyond the first, before it must see a
+    newer policy."""
 
 
 class BusConfig(_Part):

@@ -46,6 +46,8 @@ class Estimator(Protocol):
 
     families: tuple[str, ...]
     gives: str
+    corrects_lag: bool
+    """It does so itself."""
 
     def learn_statistics(self, segments: list[Segment]) -> None: ...
 
@@ -60,6 +62,8 @@ class Optimizer(Protocol):
     """Improves a policy."""
 
     needs: str
+    tolerates_lag: bool
+    """It weighs steps by how much likelier they have become since a policy chose them."""
     minibatch_size: int | None
     """Rows of a gradient step; None: all of a rollout."""
 
@@ -130,6 +134,11 @@ class Algorithm:
         self._policy.learn_statistics(rollout.observation)
         self.transitions += len(rollout)
         return metrics
+
+    @property
+    def tolerates_lag(self) -> bool:
+        """Whether it may train on what a somewhat older policy did."""
+        return self.estimator.corrects_lag or self.optimizer.tolerates_lag
 
     def takes(self, key: str) -> bool:
         """Whether one of the parts has such a setting."""

@@ -59,6 +59,7 @@ class ClippedSurrogate:
 
     settings = ClippedSurrogateSettings
     needs = 'advantages'
+    tolerates_lag = True
 
     def __init__(self, **settings: Any) -> None:
         self._chosen = checked('algorithm', ClippedSurrogateSettings, settings)

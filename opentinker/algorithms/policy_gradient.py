@@ -42,6 +42,7 @@ class PolicyGradient:
 
     settings = PolicyGradientSettings
     needs = 'advantages'
+    tolerates_lag = False
     minibatch_size = None
 
     def __init__(self, **settings: Any) -> None:

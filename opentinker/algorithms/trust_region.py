@@ -58,6 +58,7 @@ class NaturalGradient:
 
     settings: type[NaturalGradientSettings] = NaturalGradientSettings
     needs = 'advantages'
+    tolerates_lag = True
     minibatch_size = None
 
     def __init__(self, **settings: Any) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 import torch
 
+from opentinker import registry
 from opentinker.envs.descriptor import ArrayInfo, EnvDescriptor
 
 KIND = 'policy'
@@ -34,6 +36,17 @@ class ActionOutput:
     """``[...]`` float32."""
     state: Arrays = field(default_factory=dict)
     """What the policy wants to find among the next observations, by key; see Policy.state."""
+
+
+def make_policy(
+    settings: Mapping[str, Any], descriptor: EnvDescriptor, group: str, seed: int
+) -> Policy:
+    """The policy of a config: ``name`` and its settings. Raises ConfigError for wrong ones,
+    :class:`PolicyMismatchError` where it does not fit the group.
+    """
+    own = dict(settings)
+    made: Policy = registry.get(KIND, own.pop('name'))(descriptor, group, seed=seed, **own)
+    return made
 
 
 class Trainer(Protocol):

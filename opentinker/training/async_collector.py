@@ -34,8 +34,10 @@ class AsyncCollector:
 
     The environments of each worker have segments of their own, of ``length`` steps, whose sampler
     is called ``<sampler>/<number>``. A late step is used when it comes. Else like Collector; which
-    environments are ready is up to the machine, so that no two runs are the same.
+    environments are ready is up to the machine.
     """
+
+    repeatable = False
 
     def __init__(
         self,

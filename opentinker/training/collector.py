@@ -51,6 +51,9 @@ class Collector:
     known actions, and whole episodes from their beginning.
     """
 
+    repeatable = True
+    """Two runs are the same."""
+
     def __init__(
         self,
         env: MultiAgentVectorEnv,

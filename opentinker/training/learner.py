@@ -8,15 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from opentinker import registry
 from opentinker.algorithms.algorithm import Algorithm, build
 from opentinker.config import TrainingConfig
 from opentinker.data.archive import ArchiveError, pack, unpack
 from opentinker.data.segment import Segment
 from opentinker.envs.descriptor import EnvDescriptor
 from opentinker.envs.rewards import RewardSpec
-from opentinker.policies.actor_critic import ActorCritic
-from opentinker.policies.policy import KIND, PolicyMismatchError
+from opentinker.policies.policy import PolicyMismatchError, make_policy
 from opentinker.policies.weights import check_fit
 from opentinker.training.machine import compile_networks, device
 from opentinker.training.segment_check import check
@@ -42,10 +40,8 @@ class Learner:
         self.descriptor = descriptor
         self.rewards = rewards
         """The rewards of the next update; older data are re-scored under them."""
-        settings = dict(policy)
-        factory = registry.get(KIND, settings.pop('name'))
-        self.policies: dict[str, ActorCritic] = {
-            group: factory(descriptor, group, seed=seed, **settings).to(device(training))
+        self.policies: dict[str, Any] = {
+            group: make_policy(policy, descriptor, group, seed).to(device(training))
             for group in descriptor.groups
         }
         self._algorithms: dict[str, Algorithm] = {
@@ -68,6 +64,11 @@ class Learner:
         """Rows of a gradient step; None: those of a batch."""
         sizes = [each.optimizer.minibatch_size for each in self._algorithms.values()]
         return max((size for size in sizes if size is not None), default=None)
+
+    @property
+    def tolerates_lag(self) -> bool:
+        """Whether the algorithm may train on what a somewhat older policy did."""
+        return all(each.tolerates_lag for each in self._algorithms.values())
 
     def takes(self, key: str) -> bool:
         """Whether the algorithm of the job has such a setting."""

@@ -8,12 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from opentinker.config import ConfigError, JobConfig
+from opentinker.data.segment import Segment
 from opentinker.lifecycle import Lifecycle
+from opentinker.policies.policy import make_policy
 from opentinker.training.callback import Callback
 from opentinker.training.collector import segment_length
 from opentinker.training.evaluation import Evaluation
 from opentinker.training.learner import CheckpointError
 from opentinker.training.machine import use_machine
+from opentinker.training.overlap import OverlappedCollection
 from opentinker.training.parts import make_collector, make_learner, make_vector_env
 from opentinker.training.run_directory import RunDirectory
 from opentinker.training.statistics import JobStatistics
@@ -35,6 +38,11 @@ class LocalTrainer:
         use_machine(config)
         self._config = config
         self.learner = make_learner(config)
+        if config.samplers.overlap and not self.learner.tolerates_lag:
+            raise ConfigError(
+                'samplers.overlap: this optimizer needs data of the newest policy; '
+                'estimator v_trace makes up for the lag'
+            )
         self._life = Lifecycle()
         try:
             self._prepare(config)
@@ -52,9 +60,19 @@ class LocalTrainer:
         self._env = self._life.keep(make_vector_env(config, config.seed))
         self._env.rewards = self.learner.rewards
         length = segment_length(self._env, self.learner.batch_size, samplers=1)
+        acting = self.learner.policies
+        if config.samplers.overlap:
+            acting = {
+                group: make_policy(config.policy, self._env.descriptor, group, config.seed)
+                for group in acting
+            }
         self._collector = make_collector(
-            config, self._env, self.learner.policies, length, SAMPLER, config.seed + 1
+            config, self._env, acting, length, SAMPLER, config.seed + 1
         )
+        self._overlapped = None
+        if config.samplers.overlap:
+            batch_size = self.learner.batch_size
+            self._overlapped = self._life.keep(OverlappedCollection(self._collector, batch_size))
         self._evaluation = None
         if config.evaluation.every is not None:
             self._evaluation = self._life.keep(Evaluation(config))
@@ -104,19 +122,27 @@ class LocalTrainer:
         started = saved = time.monotonic()
         before = self.seconds
         while not (reason := self._stop_reason(life)):
-            for segment in self._collector.step():
-                self.learner.add(segment)
-                self._statistics.add(segment)
+            if self._overlapped:
+                self._overlapped.begin(self.learner.policies, self.learner.versions, life)
+            else:
+                self._take(self._collector.step())
             self.seconds = before + time.monotonic() - started
             if self.learner.ready():
                 self._update(run, callbacks)
                 self._evaluate_now_and_then(run, callbacks)
+            if self._overlapped:
+                self._take(self._overlapped.finish())
             if time.monotonic() - saved > self._config.log.checkpoint_every_s:
                 saved = time.monotonic()
-                self._save(run, 'latest')
-        self._save(run, 'latest')
+                self._save(run)
+        self._save(run)
         run.append_metrics({**self._metrics(), 'stopped': reason})
         return reason
+
+    def _take(self, segments: list[Segment]) -> None:
+        for segment in segments:
+            self.learner.add(segment)
+            self._statistics.add(segment)
 
     def _stop_reason(self, life: Lifecycle) -> str:
         if life.stopping:
@@ -127,7 +153,8 @@ class LocalTrainer:
 
     def _update(self, run: RunDirectory, callbacks: Sequence[Callback]) -> None:
         result = self.learner.update()
-        self._collector.versions.update(self.learner.versions)
+        if not self._overlapped:
+            self._collector.versions.update(self.learner.versions)
         metrics = {**self._metrics(), **result}
         if self._updates % self._config.log.update_every == 0:
             run.append_metrics(metrics)
@@ -143,7 +170,7 @@ class LocalTrainer:
         stats = evaluation.run(self.learner.policies, self.learner.rewards)
         self._statistics.evaluated(stats.episodes, stats.steps)
         if not evaluation.without_progress:
-            self._save(run, 'best')
+            run.write_checkpoint('best', self.learner.checkpoint())
         self._reason = self._reason or evaluation.stop_reason
         self._tell([callback.on_evaluation for callback in callbacks], self._metrics())
 
@@ -161,10 +188,10 @@ class LocalTrainer:
             **self._statistics.flat(),
         }
 
-    def _save(self, run: RunDirectory, name: str) -> None:
+    def _save(self, run: RunDirectory) -> None:
         best = self._evaluation
         run.write_checkpoint(
-            name,
+            'latest',
             self.learner.checkpoint(
                 trainer={
                     'collector': self._collector.state_dict(),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from opentinker.envs.rewards import RewardSpec
 from opentinker.envs.vector import MultiAgentVectorEnv
 from opentinker.envs.worker_pool import WorkerPool
 from opentinker.lifecycle import Lifecycle
-from opentinker.policies.policy import Policy
+from opentinker.policies.policy import make_policy
 from opentinker.policies.weights import load_weights
 from opentinker.training.collector import segment_length
 from opentinker.training.machine import use_processors, use_threads
@@ -73,7 +72,7 @@ class SamplerProcess:
         self._stopped = False
         seed = _seed(config, index)
         policies = {
-            group: _make_policy(env, group, update.policy, seed)
+            group: make_policy(update.policy, env.descriptor, group, seed)
             for group, update in welcome.policies.items()
         }
         length = segment_length(
@@ -133,13 +132,6 @@ class SamplerProcess:
         for group, update in welcome.policies.items():
             if update.version > self._collector.versions[group]:
                 self._apply(update)
-
-
-def _make_policy(
-    env: MultiAgentVectorEnv | WorkerPool, group: str, settings: dict[str, Any], seed: int
-) -> Policy:
-    rest = {key: value for key, value in settings.items() if key != 'name'}
-    return registry.get('policy', settings['name'])(env.descriptor, group, seed=seed, **rest)
 
 
 def _seed(config: JobConfig, index: int) -> int:

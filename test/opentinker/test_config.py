@@ -38,7 +38,8 @@ def test_a_number_with_an_exponent_is_a_number(tmp_path):
         ('samplers: {cuont: 2}', 'samplers.cuont: unknown key; did you mean count?'),
         (
             'samplers: {zzzzzzz: 2}',
-            'samplers.zzzzzzz: unknown key; known: count, envs, workers, mode, timeout_s, ahead',
+            'samplers.zzzzzzz: unknown key; known: count, envs, workers, mode, timeout_s, overlap, '
+            'ahead',
         ),
         ('samplers: {count: true}', 'samplers.count: a valid integer, not True'),
         ("samplers: {count: '2'}", "samplers.count: a valid integer, not '2'"),

@@ -52,6 +52,33 @@ def test_the_same_config_trains_the_same_policy_bit_for_bit(tmp_path):
     assert weights(first) == weights(second) != weights(other)
 
 
+def test_collection_beside_the_update_lags_by_one_version_and_repeats_bit_for_bit(tmp_path):
+    samplers = {'envs': 4, 'overlap': True}
+    first, second = (trained(tmp_path, samplers=samplers)[0] for _ in range(2))
+    assert weights(first) == weights(second)
+    lines = first.metrics()[:-1]
+    assert [line['max_lag'] for line in lines] == [0, 1, 1]
+    assert first.metrics()[-1]['local.missing_steps'] == 0
+
+
+def test_an_optimizer_that_takes_no_older_data_has_no_collection_beside_it(tmp_path):
+    samplers = {'envs': 4, 'overlap': True}
+    with pytest.raises(ConfigError, match=r'samplers\.overlap: .* v_trace makes up'):
+        trained(tmp_path, samplers=samplers, algorithm={'name': 'a2c'})
+    algorithm = {'name': 'a2c', 'estimator': 'v_trace', 'batch_size': 64}
+    run, _ = trained(tmp_path, samplers=samplers, algorithm=algorithm)
+    assert run.metrics()[-1]['version'] == 3
+
+
+def test_what_an_environment_raises_beside_an_update_ends_the_job(tmp_path, monkeypatch):
+    def fail(self):
+        raise UnfitSegmentError('no such thing')
+
+    monkeypatch.setattr('opentinker.training.collector.Collector.step', fail)
+    with pytest.raises(UnfitSegmentError, match='no such thing'):
+        trained(tmp_path, samplers={'envs': 4, 'overlap': True})
+
+
 @pytest.mark.parametrize('algorithm', ['a2c', 'trpo', 'npg'])
 def test_another_algorithm_is_one_name(tmp_path, algorithm):
     run, _ = trained(tmp_path, algorithm={'name': algorithm, 'batch_size': 64})
@@ -84,12 +111,12 @@ def test_a_reward_that_is_no_number_stops_training_and_keeps_the_checkpoint(tmp_
     run = RunDirectory.create(config, tmp_path)
     with Lifecycle() as life:
         trainer = life.keep(LocalTrainer(config))
-        trainer._save(run, 'latest')
+        trainer._save(run)
         before, step = weights(run), trainer._env.step
 
         def broken(actions):
             taken = step(actions)
-            if trainer._collector._steps_done == 37:
+            if trainer._collector._track.steps_done == 37:
                 taken.reward['agent'] = taken.reward['agent'].copy()
                 taken.reward['agent'][2] = np.nan
             return taken

@@ -26,6 +26,7 @@ POINT = {
 }
 CARTPOLE = {**POINT, 'plugins': [], 'env': {'name': 'gymnasium', 'id': 'CartPole-v1'}}
 ARMS = {**POINT, 'plugins': [], 'env': {'name': 'arms', 'arms': 2, 'task': 'reach'}}
+OVERLAP = {**POINT, 'samplers': {**POINT['samplers'], 'overlap': True}}
 WORKERS = {**POINT, 'samplers': {**POINT['samplers'], 'workers': 1}}
 
 
@@ -84,6 +85,30 @@ def test_a_resumed_run_equals_the_uninterrupted_one_bit_for_bit(tmp_path, config
     assert train(config, tmp_path, resumed=parts) == parts
     assert learnt(parts) == learnt(whole)
     assert learnt(parts, 'best') == learnt(whole, 'best')
+    assert told(parts) == told(whole)
+
+
+class Stop(Callback):
+    """Lets a signal come at an update."""
+
+    def __init__(self, life, updates):
+        self._life, self._left = life, updates
+
+    def on_update(self, metrics):
+        self._left -= 1
+        if not self._left:
+            self._life.stopping = 'SIGTERM'
+
+
+def test_a_run_that_collects_beside_its_updates_resumes_bit_for_bit(tmp_path):
+    whole = train(OVERLAP, tmp_path / 'whole')
+    with Lifecycle() as life:
+        job = JobConfig(**OVERLAP)
+        parts = RunDirectory.create(job, tmp_path / 'parts')
+        life.keep(LocalTrainer(job)).run(parts, life, [Stop(life, 3)])
+    assert len(told(parts)) == 3
+    train(OVERLAP, tmp_path, resumed=parts)
+    assert learnt(parts) == learnt(whole)
     assert told(parts) == told(whole)
 
 
