@@ -86,35 +86,18 @@ def train(
     `opentinker train runs/<job>` goes on from there.
     """
     from opentinker.config import load_config
-    from opentinker.experiments.summary import write_summary
-    from opentinker.lifecycle import Lifecycle
-    from opentinker.monitor.train_progress import TrainProgress
-    from opentinker.training.callback import make_callbacks
-    from opentinker.training.local_trainer import LocalTrainer
-    from opentinker.training.memory import PeakMemory
-    from opentinker.training.resources import beside_plan, plan
+    from opentinker.experiments import local
+    from opentinker.experiments.train_progress import TrainProgress
     from opentinker.training.run_directory import RunDirectory
 
-    with _plain_errors(), Lifecycle() as life:
+    with _plain_errors():
         resumed = RunDirectory(config) if config.is_dir() else None
         job = resumed.config() if resumed else load_config(config)
-        job.import_plugins()
-        if planned := plan(job):
-            job = planned.config
-            typer.echo(f'Memory: {planned}')
-        trainer = life.keep(LocalTrainer(job))
-        if resumed:
-            trainer.resume(resumed)
-        if checkpoint:
-            trainer.begin_with(checkpoint)
-        run = resumed or RunDirectory.create(job)
-        typer.echo(f'Job {job.job} runs in {run.path}')
-        callbacks = make_callbacks(job, run, life)
-        memory = PeakMemory()
-        callbacks.append(life.keep(TrainProgress(job.stop)))
-        reason = trainer.run(run, life, callbacks)
-        peak = memory.look()
-    typer.echo(write_summary(run, reason, trainer.seconds, beside_plan(peak, planned)))
+        progress = TrainProgress(job.stop)
+        trained = local.train(
+            job, resumed=resumed, checkpoint=checkpoint, callbacks=[progress], say=typer.echo
+        )
+    typer.echo(trained.summary)
 
 
 RunArgument = Annotated[Path, typer.Argument(help='The directory of a run, such as runs/cartpole.')]

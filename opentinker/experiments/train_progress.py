@@ -20,10 +20,10 @@ class TrainProgress(Callback):
             BarColumn(), TimeElapsedColumn(), TextColumn('{task.description}'), transient=True
         )
         self._task = self._bar.add_task('starting', total=None)
-        self._bar.start()
 
     def on_update(self, metrics: Mapping[str, Any]) -> None:
         """Show the metrics of an update."""
+        self._bar.start()
         done: float = metrics['all.transitions']
         total: float | None = self._rule.transitions
         if total is None and self._rule.minutes is not None:
