@@ -245,6 +245,7 @@ def _plain_errors() -> Iterator[None]:
     from opentinker.config import ConfigError
     from opentinker.envs.rewards import RewardError
     from opentinker.envs.share import WorkerError
+    from opentinker.policies.policy import PolicyMismatchError
     from opentinker.registry import UnknownNameError
     from opentinker.training.learner import CheckpointError
     from opentinker.training.segment_check import UnfitSegmentError
@@ -256,6 +257,7 @@ def _plain_errors() -> Iterator[None]:
         BusError,
         CheckpointError,
         ConfigError,
+        PolicyMismatchError,
         RewardError,
         SupervisorError,
         TimeoutError,

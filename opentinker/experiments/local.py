@@ -9,7 +9,7 @@ from pathlib import Path
 from opentinker.config import JobConfig
 from opentinker.experiments.summary import write_summary
 from opentinker.lifecycle import Lifecycle
-from opentinker.training.callback import Callback, make_callbacks
+from opentinker.training.callback import Callback, check_callbacks, make_callbacks
 from opentinker.training.local_trainer import LocalTrainer
 from opentinker.training.memory import PeakMemory
 from opentinker.training.resources import beside_plan, plan
@@ -48,6 +48,7 @@ def train(
         if planned := plan(job):
             job = planned.config
             say(f'Memory: {planned}')
+        check_callbacks(job)
         trainer = life.keep(LocalTrainer(job))
         if resumed:
             trainer.resume(resumed)

@@ -6,6 +6,7 @@ Registry kind ``callback``: ``factory(config: JobConfig, run: RunDirectory, **se
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from typing import Any
 
@@ -30,19 +31,25 @@ class Callback:
         """The job is over."""
 
 
+def check_callbacks(config: JobConfig) -> None:
+    """Raise ConfigError for settings that a callback does not take, UnknownNameError for no such
+    callback; for before there is a run.
+    """
+    for settings in config.callbacks:
+        own = dict(settings)
+        name = own.pop('name')
+        try:
+            inspect.signature(registry.get(KIND, name)).bind(config, None, **own)
+        except TypeError as error:
+            raise ConfigError(f'callbacks ({name}): {error}') from None
+
+
 def make_callbacks(config: JobConfig, run: RunDirectory, life: Lifecycle) -> list[Callback]:
-    """Those that a config names, and the one for TensorBoard. Raises ConfigError."""
-    chosen = list(config.callbacks)
+    """Those that a config names, and the one for TensorBoard."""
+    chosen = [dict(settings) for settings in config.callbacks]
     if config.log.tensorboard:
         chosen.append({'name': 'tensorboard'})
-    return [life.keep(_make(settings, config, run)) for settings in chosen]
-
-
-def _make(settings: Mapping[str, Any], config: JobConfig, run: RunDirectory) -> Callback:
-    own = dict(settings)
-    factory = registry.get(KIND, own.pop('name'))
-    try:
-        made: Callback = factory(config, run, **own)
-    except TypeError as error:
-        raise ConfigError(f'callbacks ({settings["name"]}): {error}') from None
-    return made
+    return [
+        life.keep(registry.get(KIND, settings.pop('name'))(config, run, **settings))
+        for settings in chosen
+    ]
