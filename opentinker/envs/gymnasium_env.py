@@ -79,6 +79,8 @@ class GymnasiumVectorEnv(MultiAgentVectorEnv):
                 # before the reset: some environments go on writing into what they gave
                 self._write(last, len(infos), seen)
                 infos.append(info)
+                if row == 0:
+                    self.on_end()
                 seen, _ = env.reset()
             self._write(observation, row, seen)
         self._statistics.add(reward[:, 0])

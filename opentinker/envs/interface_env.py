@@ -139,6 +139,8 @@ class InterfaceVectorEnv(MultiAgentVectorEnv):
                 final = self._allocate(self.num_envs)
             # before the reset: some environments go on writing into what they gave
             self._write(final, len(last) - 1, given.observation)
+            if row == 0:
+                self.on_end()
             self._begin(observation, row, None)
         self._statistics.add(np.concatenate(list(reward.values()), axis=1).mean(axis=1))
         step = Step.scored(

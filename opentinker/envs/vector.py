@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -78,6 +78,9 @@ class MultiAgentVectorEnv(ABC):
     num_envs: int
     rewards: RewardSpec
     """The rewards of the next step; assign a newer one at any time between two steps."""
+
+    on_end: Callable[[], object] = staticmethod(lambda: None)
+    """Called where the first environment has ended an episode, before it begins the next."""
 
     @abstractmethod
     def reset(self, seed: int | None = None) -> Observations:

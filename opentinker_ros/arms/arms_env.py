@@ -94,6 +94,8 @@ class ArmsEnv(MultiAgentVectorEnv):
         self.world.advance(self._period)
         step = self.observe()
         if step.ended.size:
+            if step.ended[0] == 0:
+                self.on_end()
             self.begin_reset(step.ended)
             self.world.advance(0.0)
             first = self.finish_reset(step.ended)
