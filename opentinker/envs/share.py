@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import time
 import traceback
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -145,6 +146,8 @@ class WorkerShare:
         )
         self._process.start()
         theirs.close()
+        # once: when it is called, when nobody has the share any more, or at exit
+        self.close = weakref.finalize(self, _end, self.connection, self._process)
 
     def send(self, command: str, *arguments: Any) -> None:
         try:
@@ -165,14 +168,15 @@ class WorkerShare:
         self._process.join(_CLOSE_S)
         return WorkerError(f'{self._name} ended with exit code {self._process.exitcode}')
 
-    def close(self) -> None:
-        # it ends where nobody holds the other end of its connection
-        self.connection.close()
-        self._process.join(_CLOSE_S)
-        if self._process.is_alive():
-            self._process.kill()
-            self._process.join()
-        self._process.close()
+
+def _end(connection: Connection, process: SpawnProcess) -> None:
+    # a worker ends where nobody holds the other end of its connection
+    connection.close()
+    process.join(_CLOSE_S)
+    if process.is_alive():
+        process.kill()
+        process.join()
+    process.close()
 
 
 def _receive(connection: Connection, spin_s: float) -> Any:

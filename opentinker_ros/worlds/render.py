@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import weakref
 from typing import Any
 
 import mujoco
@@ -68,6 +69,8 @@ class Renderer:
         )
         self._draw = mujoco.MjrContext(model, mujoco.mjtFontScale.mjFONTSCALE_100)
         mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN, self._draw)
+        # once: when it is called, when nobody has the renderer any more, or at exit
+        self.close = weakref.finalize(self, _free, self._draw, self._context)
 
     def picture(self, data: mujoco.MjData) -> np.ndarray:
         """The cell as an image ``[height, width, 3]`` uint8."""
@@ -87,7 +90,7 @@ class Renderer:
         mujoco.mjr_readPixels(image, None, self._view, self._draw)
         return np.flipud(image)
 
-    def close(self) -> None:
-        """Free the context."""
-        self._draw.free()
-        self._context.free()
+
+def _free(*contexts: Any) -> None:
+    for context in contexts:
+        context.free()

@@ -1,7 +1,10 @@
 """Environments in worker processes, beside the same environments in this one."""
 
+import gc
 import os
 import signal
+import subprocess
+import sys
 from functools import partial
 
 import gymnasium
@@ -97,3 +100,30 @@ def test_an_environment_that_fails_in_a_worker_is_named_with_what_it_said():
 def test_more_workers_than_can_share_the_environments_are_refused():
     with pytest.raises(ValueError, match='2 workers for 2 environments'):
         WorkerVectorEnv(make_cartpoles, num_envs=2, workers=2, seed=0)
+
+
+def test_workers_end_when_nobody_has_their_environments_any_more():
+    env = WorkerVectorEnv(make_cartpoles, num_envs=2, workers=1, seed=0)
+    pid = env._shares[1]._process.pid
+    del env
+    gc.collect()
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+def test_a_script_that_fails_leaves_no_worker_behind(tmp_path):
+    script = tmp_path / 'script.py'
+    script.write_text("""
+from functools import partial
+from opentinker.envs.gymnasium_env import make_env
+from opentinker.envs.worker_env import WorkerVectorEnv
+
+if __name__ == '__main__':
+    env = WorkerVectorEnv(partial(make_env, id='CartPole-v1'), num_envs=2, workers=1, seed=0)
+    print(env._shares[1]._process.pid, flush=True)
+    raise SystemExit(3)
+""")
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (3, '')
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(done.stdout), 0)
