@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import time
 import traceback
 import weakref
 from collections.abc import Callable, Mapping, Sequence
@@ -16,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from opentinker.envs.descriptor import EnvDescriptor
+from opentinker.envs.handoff import Handoff
 from opentinker.envs.rewards import RewardSpec
 from opentinker.envs.vector import MultiAgentVectorEnv, Observations, Step
 
@@ -118,7 +118,7 @@ class Share:
     rows: tuple[int, int]
     """The first environment, and the one after the last."""
     spin_s: float
-    """For how long to look for a message again and again, before sleeping until it comes."""
+    """For how long to look for a step again and again, before sleeping until a message comes."""
 
 
 class OwnShare:
@@ -140,9 +140,12 @@ class WorkerShare:
     def __init__(self, share: Share, context: SpawnContext) -> None:
         self._name = f'the worker of environments {share.rows[0]} to {share.rows[1] - 1}'
         self._spin_s = share.spin_s
+        self._handoff = Handoff(context) if share.spin_s and Handoff.usable else None
+        self._handed = False
+        """The last message was handed over without the connection."""
         self.connection, theirs = context.Pipe()
         self._process: SpawnProcess = context.Process(
-            target=_serve, args=(theirs, share), daemon=True
+            target=_serve, args=(theirs, share, self._handoff), daemon=True
         )
         self._process.start()
         theirs.close()
@@ -150,6 +153,10 @@ class WorkerShare:
         self.close = weakref.finalize(self, _end, self.connection, self._process)
 
     def send(self, command: str, *arguments: Any) -> None:
+        usual = command == 'step' and arguments == (None,)
+        self._handed = self._handoff is not None and usual and self._handoff.ask()
+        if self._handed:
+            return
         try:
             self.connection.send((command, arguments))
         except OSError:
@@ -157,7 +164,10 @@ class WorkerShare:
 
     def receive(self) -> Any:
         try:
-            failure, answer = _receive(self.connection, self._spin_s)
+            handoff = self._handoff if self._handed else None
+            if handoff and not handoff.await_answer(self.connection, self._spin_s):
+                return None
+            failure, answer = self.connection.recv()
         except (EOFError, OSError):
             raise self._gone() from None
         if failure:
@@ -179,14 +189,7 @@ def _end(connection: Connection, process: SpawnProcess) -> None:
     process.close()
 
 
-def _receive(connection: Connection, spin_s: float) -> Any:
-    until = time.perf_counter() + spin_s
-    while not connection.poll() and time.perf_counter() < until:
-        pass
-    return connection.recv()
-
-
-def _serve(connection: Connection, share: Share) -> None:
+def _serve(connection: Connection, share: Share, handoff: Handoff | None) -> None:
     """The life of a worker."""
     # Ctrl-C goes to all processes of a terminal; the one that asks decides
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -196,7 +199,13 @@ def _serve(connection: Connection, share: Share) -> None:
         env = share.make(end - first, share.seed)
         work = _Work(env, share.memory.rows(first, end))
         while True:
-            command, arguments = _receive(connection, share.spin_s)
+            if handoff and handoff.await_question(connection, share.spin_s):
+                ending = work.step(None)
+                handoff.answer(more=ending is not None)
+                if ending is not None:
+                    connection.send(('', ending))
+                continue
+            command, arguments = connection.recv()
             connection.send(('', getattr(work, command)(*arguments)))
     except (EOFError, BrokenPipeError, ConnectionResetError):
         pass

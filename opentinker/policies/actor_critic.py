@@ -21,7 +21,8 @@ from opentinker.policies.distributions import (
     SquashedGaussian,
 )
 from opentinker.policies.encoder import MASK, Encoder
-from opentinker.policies.networks import Activation, FastPerceptron, Memory, perceptron
+from opentinker.policies.fast import FastPerceptron, draw_choice, draw_gaussian
+from opentinker.policies.networks import Activation, Memory, perceptron
 from opentinker.policies.policy import (
     KIND,
     STATE,
@@ -89,12 +90,24 @@ class ActorCritic(Policy):
         if choices is None:
             self.log_std = nn.Parameter(torch.full((outputs,), math.log(settings.std)))
         self._fast_actor = FastPerceptron(self.actor)
+        gaussian = settings.distribution == 'gaussian'
+        self._draws_fast = gaussian if choices is None else len(choices) == 1
 
     @torch.inference_mode()
     def get_action(self, observation: Arrays, deterministic: bool = False) -> ActionOutput:
         """Draw actions; the likeliest where ``deterministic``."""
         self.check(observation)
-        chances, state = self._outlook(observation)
+        if self._is_small:
+            output = self._fast_output(observation)
+            if not deterministic and self._draws_fast:
+                return self._fast_draw(output, observation.get(MASK))
+            mask = torch.from_numpy(observation[MASK]) if MASK in self.info.observation else None
+            chances, state = self._chances(torch.from_numpy(output), mask), {}
+        else:
+            inputs = self.inputs(observation)
+            features = self._features(inputs)
+            state = {} if self.memory is None else {STATE: features.cpu().numpy()}
+            chances = self._chances(self.actor(features), inputs.get(MASK))
         if deterministic:
             action = chances.mode
             log_prob = chances.log_prob(action)
@@ -102,17 +115,17 @@ class ActorCritic(Policy):
             action, log_prob = chances.draw(self.generator)
         return ActionOutput(action.cpu().numpy(), log_prob.cpu().numpy(), state)
 
-    def _outlook(self, observation: Arrays) -> tuple[Distribution, Arrays]:
-        """The distribution of the actions, and the state after acting."""
-        if self._is_small:
-            vector = self.encoder.vector(observation)
-            output = torch.from_numpy(self._fast_actor(self.encoder.normalizer.fast(vector)))
-            mask = torch.from_numpy(observation[MASK]) if MASK in self.info.observation else None
-            return self._chances(output, mask), {}
-        inputs = self.inputs(observation)
-        features = self._features(inputs)
-        state = {} if self.memory is None else {STATE: features.cpu().numpy()}
-        return self._chances(self.actor(features), inputs.get(MASK)), state
+    def _fast_output(self, observation: Arrays) -> np.ndarray:
+        vector = self.encoder.vector(observation)
+        return self._fast_actor(self.encoder.normalizer.fast(vector))
+
+    def _fast_draw(self, output: np.ndarray, mask: np.ndarray | None) -> ActionOutput:
+        shape = (*output.shape[:-1], *self.info.action.shape)
+        if self.log_std is None:
+            action, log_prob = draw_choice(output, mask, self.generator)
+        else:
+            action, log_prob = draw_gaussian(output, self.log_std.detach().numpy(), self.generator)
+        return ActionOutput(action.reshape(shape), log_prob)
 
     @property
     def _is_small(self) -> bool:

@@ -24,7 +24,7 @@ _QUADRATURE = tuple(
     )
 )
 """Points, and weights that add up to 1."""
-_CLOSED = -1e9
+CLOSED = -1e9
 """Logit of a choice that the mask closes: its probability is 0 in float32, its gradient finite."""
 
 
@@ -156,7 +156,7 @@ class Categorical:
     def __post_init__(self) -> None:
         logits = self.logits
         if self.mask is not None:
-            logits = logits.masked_fill(self.mask == 0, _CLOSED)
+            logits = logits.masked_fill(self.mask == 0, CLOSED)
         parts = (logits,) if not self.shape else logits.split(self.categories, -1)
         self._log_probs = [part.log_softmax(-1) for part in parts]
 

@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from typing import Literal
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -102,45 +101,3 @@ class Memory(nn.Module):
         packed = nn.utils.rnn.pack_sequence(features.split(lengths), enforce_sorted=False)
         outputs, _ = self.cell(packed, state[starts][None])
         return torch.cat(nn.utils.rnn.unpack_sequence(outputs))
-
-
-class FastPerceptron:
-    """The same outputs as a :func:`perceptron` on the CPU, by numpy.
-
-    For a few rows at a time, as in a control loop, torch spends most of its time on its own
-    machinery. The weights are shared, so that training shows at once.
-    """
-
-    def __init__(self, layers: nn.Sequential) -> None:
-        self._parameters = list(layers.parameters())
-        self._activation = np.tanh if isinstance(layers[1], nn.Tanh) else _relu
-        self._addresses: tuple[int, ...] = ()
-
-    @property
-    def on_cpu(self) -> bool:
-        """Whether the weights are where numpy can see them."""
-        return self._parameters[0].device.type == 'cpu'
-
-    def __call__(self, values: np.ndarray) -> np.ndarray:
-        """``[..., size]`` float32 to ``[..., outputs]``."""
-        addresses = tuple([parameter.data_ptr() for parameter in self._parameters])
-        if addresses != self._addresses:
-            self._look_up(addresses)
-        for weight, bias in self._hidden:
-            values = values @ weight
-            values += bias
-            self._activation(values, values)
-        weight, bias = self._last
-        return values @ weight + bias
-
-    def _look_up(self, addresses: tuple[int, ...]) -> None:
-        """See the memory that the parameters have now; some operations give them another."""
-        arrays = [parameter.detach().numpy() for parameter in self._parameters]
-        *self._hidden, self._last = [
-            (weight.T, bias) for weight, bias in zip(arrays[::2], arrays[1::2], strict=True)
-        ]
-        self._addresses = addresses
-
-
-def _relu(values: np.ndarray, out: np.ndarray) -> None:
-    np.maximum(values, 0, out=out)

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from opentinker.policies.networks import FastPerceptron, ImageEncoder, Memory, perceptron
+from opentinker.policies.fast import FastPerceptron
+from opentinker.policies.networks import ImageEncoder, Memory, perceptron
 
 RANDOM = np.random.default_rng(0)
 
