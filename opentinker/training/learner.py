@@ -19,6 +19,9 @@ from opentinker.policies.weights import check_fit
 from opentinker.training.machine import compile_networks, device
 from opentinker.training.segment_check import check
 
+_FORMAT = 1
+"""Of a checkpoint; another one for every change after which older ones cannot be read."""
+
 
 class CheckpointError(ValueError):
     """A checkpoint that cannot be read, or that belongs to something else; nothing was changed."""
@@ -123,6 +126,7 @@ class Learner:
         return pack(
             {
                 **more,
+                'format': _FORMAT,
                 'descriptor': self.descriptor.crc(),
                 'rewards': self.rewards.model_dump(),
                 'groups': {
@@ -154,6 +158,10 @@ class Learner:
         return dict(state)
 
     def _check_state(self, state: Any) -> None:
+        if state['format'] != _FORMAT:
+            raise CheckpointError(
+                f'the checkpoint is of format {state["format"]}, this version reads {_FORMAT}'
+            )
         if state['descriptor'] != self.descriptor.crc():
             raise CheckpointError('the checkpoint belongs to another environment')
         if state['groups'].keys() != self.policies.keys():

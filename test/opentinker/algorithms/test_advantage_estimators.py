@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -155,25 +154,3 @@ def test_nothing_crosses_the_border_of_an_episode(estimator):
     ]
     for first, second in zip(*results, strict=True):
         np.testing.assert_array_equal(first[:2], second[:2])
-
-
-def test_gae_equals_that_of_stable_baselines3():
-    buffers = pytest.importorskip('stable_baselines3.common.buffers')
-    spaces = pytest.importorskip('gymnasium.spaces')
-    random = np.random.default_rng(0)
-    length, envs = 32, 4
-    box = spaces.Box(-1, 1, (1,))
-    theirs = buffers.RolloutBuffer(length, box, box, 'cpu', 0.9, 0.97, envs)
-    reward, value = random.normal(size=(2, length, envs)).astype(np.float32)
-    starts = (random.random((length + 1, envs)) < 0.2).astype(np.float32)
-    last = random.normal(size=envs).astype(np.float32)
-    for t in range(length):
-        zero = np.zeros((envs, 1))
-        theirs.add(zero, zero, reward[t], starts[t], torch.tensor(value[t]), torch.zeros(envs))
-    theirs.compute_returns_and_advantage(torch.tensor(last), starts[-1])
-    ended = starts[1:].astype(bool)
-    following = np.where(ended, 0, np.concatenate([value[1:], last[None]])).astype(np.float32)
-    each = Steps(*(v[..., None] for v in (reward, value, following, ended)))
-    advantage, target = Gae(gamma=0.97, lam=0.9).advantages(each)
-    np.testing.assert_allclose(advantage[..., 0], theirs.advantages, atol=1e-6)
-    np.testing.assert_allclose(target[..., 0], theirs.returns, atol=1e-6)

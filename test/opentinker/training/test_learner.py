@@ -7,6 +7,7 @@ from point_env import PointEnv
 
 from opentinker.algorithms import ppo  # noqa: F401  (registers)
 from opentinker.config import ConfigError
+from opentinker.data.archive import pack, unpack
 from opentinker.policies.weights import save_weights
 from opentinker.training.collector import Collector
 from opentinker.training.learner import CheckpointError, Learner
@@ -207,6 +208,14 @@ def test_a_checkpoint_of_another_job_is_refused_and_changes_nothing(other, says)
     before = own.checkpoint()
     with pytest.raises(CheckpointError, match=says):
         own.restore(data)
+    assert own.checkpoint() == before
+
+
+def test_a_checkpoint_of_another_version_is_refused_and_changes_nothing():
+    own = learner()
+    before = own.checkpoint()
+    with pytest.raises(CheckpointError, match='of format 99, this version reads 1'):
+        own.restore(pack({**unpack(before), 'format': 99}))
     assert own.checkpoint() == before
 
 

@@ -7,8 +7,10 @@ import pytest
 from opentinker.config import ConfigError, JobConfig, load_config
 from opentinker.data.archive import pack, unpack
 from opentinker.lifecycle import Lifecycle
+from opentinker.training.callback import Callback
 from opentinker.training.learner import CheckpointError
 from opentinker.training.local_trainer import LocalTrainer
+from opentinker.training.memory import resident
 from opentinker.training.run_directory import RunDirectory
 from opentinker.training.segment_check import UnfitSegmentError
 
@@ -59,6 +61,23 @@ def test_collection_beside_the_update_lags_by_one_version_and_repeats_bit_for_bi
     lines = first.metrics()[:-1]
     assert [line['max_lag'] for line in lines] == [0, 1, 1]
     assert first.metrics()[-1]['local.missing_steps'] == 0
+
+
+def test_memory_does_not_grow_over_a_long_run(tmp_path):
+    class Watch(Callback):
+        def __init__(self):
+            self.after = []
+
+        def on_update(self, metrics):
+            self.after.append(resident())
+
+    config = JobConfig(**{**CARTPOLE, 'stop': {'transitions': 300 * 64}})
+    watch = Watch()
+    with Lifecycle() as life:
+        trainer = life.keep(LocalTrainer(config))
+        trainer.run(RunDirectory.create(config, tmp_path), life, [watch])
+    assert len(watch.after) == 300
+    assert watch.after[-1] - watch.after[99] < 2 * 2**20
 
 
 def test_an_optimizer_that_takes_no_older_data_has_no_collection_beside_it(tmp_path):
