@@ -109,6 +109,6 @@ def test_what_was_read_is_not_overwritten_by_the_next_step(scene):
 
 def test_a_simulation_that_diverged_is_named(scene):
     world = begun(scene, 3)
-    world.data[2].qpos[0] = np.nan
+    world.state[2, 3] = np.nan
     with pytest.raises(WorldError, match='environment 2 diverged'):
         world.read()

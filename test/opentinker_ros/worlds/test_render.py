@@ -16,10 +16,10 @@ def test_arms_and_targets_can_be_seen():
         renderer = Renderer(cell.scene, 160, 120)
     except RenderError as error:
         pytest.skip(str(error))
-    without = renderer.picture(world.data[0]).astype(int)
+    without = renderer.picture(world.data()).astype(int)
     start.objects[..., :3] = [0, 0, 0.3]
     world.reset(np.array([0]), start)
-    difference = np.abs(renderer.picture(world.data[0]) - without)
+    difference = np.abs(renderer.picture(world.data()) - without)
     renderer.close()
     assert without.shape == (120, 160, 3)
     assert without.std() > 10
