@@ -21,8 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from machine import machine  # type: ignore[import-not-found]
-from rich.console import Console
+from machine import console, machine  # type: ignore[import-not-found]
 from rich.progress import track
 from rich.table import Table
 
@@ -80,7 +79,7 @@ def _fingerprint(side: str, task: str) -> str:
         libraries.append(side)
         files += [HERE / 'peers' / f'with_{side}.py']
     if task == 'reach':
-        files += [*(ROOT / 'opentinker_ros').rglob('*.py')]
+        files += [*(ROOT / 'opentinker_ros').rglob('*.py'), HERE / 'peers' / 'arms_vec_env.py']
     digest = hashlib.sha256(machine().encode())
     for library in libraries:
         digest.update(f'{library} {importlib.metadata.version(library)}'.encode())
@@ -166,7 +165,7 @@ def main() -> None:
         table.add_column(column)
     for task in options.tasks:
         add_rows(table, task, learn(task, options.sides, options.seeds))
-    Console().print(table)
+    console().print(table)
 
 
 if __name__ == '__main__':

@@ -1,7 +1,9 @@
-"""What the figures were measured on."""
+"""What the figures were measured on, and how they are printed."""
 
 import os
 import platform
+
+from rich.console import Console
 
 
 def machine() -> str:
@@ -13,3 +15,9 @@ def machine() -> str:
                 model = line.partition(':')[2].strip()
                 break
     return f'{model}, {len(os.sched_getaffinity(0))} cores, Python {platform.python_version()}'
+
+
+def console() -> Console:
+    """Where tables are printed: whole, also into a file."""
+    made = Console()
+    return made if made.is_terminal else Console(width=200)

@@ -20,8 +20,7 @@ from pathlib import Path
 
 import mujoco
 import numpy as np
-from machine import machine  # type: ignore[import-not-found]
-from rich.console import Console
+from machine import console, machine  # type: ignore[import-not-found]
 from rich.table import Table
 
 from opentinker_ros.arms.arms_env import GROUP, ArmsEnv, ArmsSettings, make_cell
@@ -137,8 +136,8 @@ def main() -> None:
     parser.add_argument('--steps', type=int, default=200, help='steps of each a round')
     parser.add_argument('--rounds', type=int, default=3, help='rounds, of which the best counts')
     options = parser.parse_args()
-    Console().print(arms_table(options))
-    Console().print(collectors_table())
+    console().print(arms_table(options))
+    console().print(collectors_table())
 
 
 if __name__ == '__main__':

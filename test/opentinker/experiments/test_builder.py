@@ -1,3 +1,6 @@
+import re
+from pathlib import Path
+
 import pytest
 import yaml
 
@@ -93,3 +96,13 @@ def test_it_trains_in_this_process(tmp_path, capsys):
     )
     assert again.run.path == tmp_path / 'whole-2'
     assert f'runs in {again.run.path}' in capsys.readouterr().out
+
+
+def test_the_example_of_the_readme_trains_every_algorithm_it_names(tmp_path, monkeypatch, capsys):
+    readme = Path(__file__).parents[3] / 'README.md'
+    (code,) = re.findall(r'```python\n(.*?)```', readme.read_text(), re.DOTALL)
+    assert '50_000' in code
+    monkeypatch.chdir(tmp_path)
+    exec(compile(code.replace('50_000', '500'), 'README.md', 'exec'), {'__name__': 'example'})
+    assert sorted(path.name for path in (tmp_path / 'runs').iterdir()) == ['a2c', 'ppo', 'trpo']
+    assert capsys.readouterr().out.count('transitions were sampled') == 3
