@@ -159,7 +159,7 @@ def main() -> None:
     parser.add_argument('--sides', nargs='+', choices=sides, default=sides)
     parser.add_argument('--seeds', nargs='+', type=int, default=list(SEEDS))
     options = parser.parse_args()
-    table = Table(title=f'median [least..most], one thread · {machine()}')
+    table = Table(title=rf'median \[least..most], one thread · {machine()}')
     columns = ('task', 'side', 'learnt', 'steps', 'seconds', 'last evaluation')
     for column in (*columns, 'ratio of steps', '95 % bound', 'ratio of seconds'):
         table.add_column(column)

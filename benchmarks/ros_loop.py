@@ -22,12 +22,11 @@ from pathlib import Path
 import numpy as np
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
-from machine import machine  # type: ignore[import-not-found]
+from machine import console, machine  # type: ignore[import-not-found]
 from opentinker_ros.msg import JointCommand, Observation
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
-from rich.console import Console
 from rich.table import Table
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray, MultiArrayLayout
@@ -276,7 +275,7 @@ def main() -> None:
             f'{physics:.2f}',
             f'{without / plain:.2f}',
         )
-    Console().print(table)
+    console().print(table)
 
 
 if __name__ == '__main__':
