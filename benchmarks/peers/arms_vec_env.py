@@ -16,10 +16,9 @@ from opentinker_ros.arms.arms_env import GROUP, make_env
 class ArmsVecEnv(VecEnv):
     """Worlds of four arms, task ``reach``."""
 
-    def __init__(self, worlds: int, seed: int) -> None:
+    def __init__(self, worlds: int, seed: int, training: bool) -> None:
         self._env = make_env(num_envs=worlds, seed=seed, arms=4, task='reach')
-        self._env.stagger()
-        self._seed = seed
+        self._seed, self._training = seed, training
         info = self._env.descriptor.groups[GROUP]
         self._agents, self._shape = len(info.agents), info.action.shape
         self._step: Step
@@ -30,8 +29,11 @@ class ArmsVecEnv(VecEnv):
         )
 
     def reset(self) -> np.ndarray:
-        """Start everywhere."""
-        return self._rows(self._env.reset()[GROUP])
+        """Start everywhere; while training, first episodes end at different times."""
+        observation = self._env.reset()
+        if self._training:
+            self._env.stagger()
+        return self._rows(observation[GROUP])
 
     def step_async(self, actions: np.ndarray) -> None:
         """Keep the actions ``[row, action]``."""

@@ -61,15 +61,15 @@ class RaceCallback(BaseCallback):
     def __init__(self, race: Race, score: Callable[[], float]) -> None:
         super().__init__()
         self._race, self._score = race, score
-        self._over = False
+        self.over = False
 
     def _on_rollout_start(self) -> None:
         # the update of the rollout before is done
         if self.num_timesteps:
-            self._over = self._race.over(self.num_timesteps, self._score)
+            self.over = self._race.over(self.num_timesteps, self._score)
 
     def _on_step(self) -> bool:
-        return not self._over
+        return not self.over
 
 
 def learn(task: str, race: Race, seed: int) -> Race:
@@ -89,13 +89,17 @@ def learn(task: str, race: Race, seed: int) -> Race:
             sync_envs_normalization(vector, trial)
         return _score(model, trial, race.task.episodes)
 
-    model.learn(total, callback=RaceCallback(race, score))
+    looking_on = RaceCallback(race, score)
+    model.learn(total, callback=looking_on)
+    if not looking_on.over:
+        # it has returned after its last update, of which nobody has asked
+        race.over(model.num_timesteps, score)
     return race
 
 
 def _make(task: Task, envs: int, seed: int) -> VecEnv:
     if task.env == 'reach':
-        return ArmsVecEnv(envs, seed)
+        return ArmsVecEnv(envs, seed, training=seed != EVALUATION_SEED)
     return make_vec_env(task.env, envs, seed=seed)
 
 

@@ -119,7 +119,9 @@ def _discrete(env: gymnasium.Env, orthogonal: bool) -> tuple[ProbabilisticActorP
     critic = DiscreteCritic(preprocess_net=body)
     if orthogonal:
         _initialize(ActorCritic(actor, critic), gain=1.0)
-    return DiscreteActorPolicy(actor=actor, action_space=env.action_space), critic
+    return DiscreteActorPolicy(
+        actor=actor, action_space=env.action_space, deterministic_eval=True
+    ), critic
 
 
 def _continuous(env: gymnasium.Env, orthogonal: bool) -> tuple[ProbabilisticActorPolicy, Any]:
@@ -142,7 +144,7 @@ def _continuous(env: gymnasium.Env, orthogonal: bool) -> tuple[ProbabilisticActo
 
     policy = ProbabilisticActorPolicy(
         actor=actor, dist_fn=normal, action_scaling=True, action_bound_method='clip',
-        action_space=env.action_space,
+        action_space=env.action_space, deterministic_eval=True,
     )  # fmt: skip
     return policy, critic
 
