@@ -54,7 +54,7 @@ class SamplersConfig(_Part):
     mode: Literal['sync', 'async', 'timeout'] = 'sync'
     """How long to wait for workers: for all of them; for the first that is ready; or ``timeout_s``
     for all. Unless in sync, workers step all environments, each at its own pace."""
-    timeout_s: float = Field(default=0.01, ge=0)
+    timeout_s: float = Field(default=0.01, ge=0, le=60)
     overlap: bool = False
     """Training in one process: collect a batch while the one before it is trained on; the policy
     that acts is one version behind."""
@@ -126,7 +126,10 @@ class TrainingConfig(_Part):
     """Of torch and of numpy; small networks are fastest with one."""
 
 
-_PRESETS = {'small': {'memory': '768MiB', 'cpus': [0]}}
+_PRESETS = {'small': {'memory': '768MiB', 'cpus': 1}}
+
+
+_Number = Annotated[int, Field(ge=0)]
 
 
 def _bytes(value: Any) -> Any:
@@ -143,8 +146,8 @@ class ResourcesConfig(_Part):
     memory: Annotated[int, BeforeValidator(_bytes)] | None = Field(default=None, ge=1)
     """A text such as 4GiB, or bytes. Environments and rows at once are planned to fit where the job
     leaves them open; null: nothing is planned."""
-    cpus: list[Annotated[int, Field(ge=0)]] | None = Field(default=None, min_length=1)
-    """Processors by number; null: all."""
+    cpus: Annotated[list[_Number], Field(min_length=1)] | Annotated[int, Field(ge=1)] | None = None
+    """Processors by number, or how many; null: all."""
 
 
 class JobConfig(_Part):

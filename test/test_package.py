@@ -38,14 +38,14 @@ PYTHON = {
     'safetensors': (None, 'safetensors'),
     'threadpoolctl': (None, 'threadpoolctl'),
     'stable_baselines3': (None, 'stable-baselines3'),
+    'tensorboard': (None, 'tensorboard'),
+    'tianshou': (None, 'tianshou'),
     'torch': ('python3-torch', 'torch'),
     'typer': ('python3-typer', 'typer'),
     'yaml': ('python3-yaml', 'pyyaml'),
     'zmq': ('python3-zmq', 'pyzmq'),
 }
 WITHOUT_WHEELS = {'launch', 'launch_pytest', 'launch_ros'}
-PEERS = {'tianshou'}
-"""What benchmarks run in an environment of its own."""
 
 
 def imports(folder):
@@ -61,7 +61,7 @@ def imports(folder):
                 continue
             found.update((name.partition('.')[0], str(path.relative_to(ROOT))) for name in names)
     scripts = {path.stem for top in ('benchmarks', 'test') for path in (ROOT / top).rglob('*.py')}
-    known = sys.stdlib_module_names | {'opentinker', 'opentinker_ros'} | scripts | PEERS
+    known = sys.stdlib_module_names | {'opentinker', 'opentinker_ros'} | scripts
     return {name: path for name, path in found.items() if name not in known}
 
 

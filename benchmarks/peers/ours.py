@@ -14,6 +14,7 @@ from opentinker.lifecycle import Lifecycle
 from opentinker.training.callback import Callback
 from opentinker.training.evaluation import evaluate
 from opentinker.training.local_trainer import LocalTrainer
+from opentinker.training.machine import UsedMachine
 from opentinker.training.parts import make_env
 from opentinker.training.run_directory import RunDirectory
 
@@ -52,6 +53,7 @@ def learn(task: str, race: Race, seed: int, config: str | None = None) -> Race:
     job.seed = seed
     job.log.tensorboard = False
     with tempfile.TemporaryDirectory() as root, Lifecycle() as life:
+        life.keep(UsedMachine(job))
         trainer = life.keep(LocalTrainer(job))
         looking_on = life.keep(RaceCallback(race, trainer, job))
         # the race alone ends the job

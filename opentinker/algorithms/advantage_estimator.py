@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,9 @@ from opentinker.config import checked
 from opentinker.data.batch import Batch, cat
 from opentinker.data.segment import Segment
 from opentinker.policies.actor_critic import FIRST, ActorCritic
+
+_ACTION = 'action'
+"""Key of actions beside the inputs of a policy, where its rows are cut into pieces."""
 
 
 class AdvantageSettings(BaseModel):
@@ -103,7 +107,8 @@ class BaseAdvantageEstimator(ABC):
             action = action.astype(np.float32, copy=False)
         if self.corrects_lag:
             actions = torch.from_numpy(np.array(action)).to(policy.device)
-            now = policy.distribution(inputs).log_prob(actions).cpu().numpy()
+            chosen = inputs.with_(**{_ACTION: actions})
+            now = self._in_pieces(partial(_log_prob, policy), chosen, segment.active.ndim)
             steps.log_ratio, log_prob = now - log_prob, now
         advantage, target = self.advantages(steps)
         picked = _Picked(policy, segment, steps.ended)
@@ -145,6 +150,10 @@ class BaseAdvantageEstimator(ABC):
         """Go on from :meth:`state_dict`; where it has no normalisation, that begins anew."""
         if self._scale is not None and state:
             self._scale.load_state_dict(state)
+
+
+def _log_prob(policy: ActorCritic, inputs: Batch) -> Tensor:
+    return policy.distribution(inputs).log_prob(inputs[_ACTION])
 
 
 class _Picked:

@@ -127,13 +127,22 @@ class ReplayBuffer:
         """All of it, as :func:`opentinker.data.archive.pack` takes it."""
         return {
             'kind': _KIND,
+            'drawn by': type(self.sampler).__name__,
             'storage': self.storage.state_dict(),
             'revision': self.revision,
             'sampler': self.sampler.state_dict(),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from :meth:`state_dict`. Raises :class:`ReplayError` for another layout."""
+        """Go on from :meth:`state_dict`.
+
+        Raises :class:`ReplayError` for another layout or sampler.
+        """
+        own = type(self.sampler).__name__
+        if state['drawn by'] != own:
+            raise ReplayError(
+                f'the saved buffer is drawn by {state["drawn by"]}, this one by {own}'
+            )
         self.storage.load_state_dict(state['storage'])
         self.revision = state['revision']
         self.sampler.load_state_dict(state['sampler'])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -49,6 +50,16 @@ class ReplayLayout:
         """In which observations of this type are stored."""
         return np.dtype(np.float16) if self.half and dtype.kind == 'f' else dtype
 
+    @property
+    def form(self) -> dict[str, Any]:
+        """What the form of stored arrays depends on."""
+        return {
+            'rows': self.length,
+            'environments': self.num_envs,
+            'frames': dict(self.frames),
+            'half': self.half,
+        }
+
     def row_bytes(self, group: GroupInfo) -> int:
         """Memory of a stored step of one environment."""
         agent = group.action.size * np.dtype(group.action.dtype).itemsize
@@ -60,7 +71,8 @@ class ReplayLayout:
         return len(group.agents) * agent + _ROW
 
     def fitted(self, group: GroupInfo, memory: int) -> ReplayLayout:
-        """One of at most so many bytes: this one; else in float16; else that with fewer steps.
+        """One whose full rings take at most so many bytes: this one; else in float16; else that
+        with fewer steps. The true last observations of its episodes come on top.
 
         Raises :class:`ReplayError` where not even one step of every environment fits.
         """

@@ -62,6 +62,7 @@ class ReplayStorage:
             raise ReplayError(
                 f'a segment of {steps} steps; an environment has {self.layout.length} rows'
             )
+        self._check_range(segment)
         columns = self._columns_of(segment.sampler, envs)
         if not self._rows:
             self._allocate(segment)
@@ -81,6 +82,13 @@ class ReplayStorage:
                 key: values[env].copy() for key, values in segment.last_observation.items()
             }
         return (rows * self.layout.num_envs + columns).ravel()
+
+    def _check_range(self, segment: Segment) -> None:
+        """In float16 large numbers would become infinite."""
+        largest = np.finfo(np.float16).max
+        for key, values in segment.observation.items() if self.layout.half else ():
+            if values.dtype.kind == 'f' and np.abs(values).max(initial=0) > largest:
+                raise ReplayError(f'observation {key!r} is beyond {largest:g}, the end of float16')
 
     def _columns_of(self, sampler: str, envs: int) -> np.ndarray:
         names = [f'{sampler}/{env}' for env in range(envs)]
@@ -210,6 +218,7 @@ class ReplayStorage:
     def state_dict(self) -> dict[str, Any]:
         """All of it, as :func:`opentinker.data.archive.pack` takes it."""
         return {
+            'form': self.layout.form,
             'rows': self._rows,
             'columns': self._columns,
             'count': self._count.copy(),
@@ -221,12 +230,11 @@ class ReplayStorage:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from :meth:`state_dict`. Raises :class:`ReplayError` for another layout."""
-        own = (self.layout.length, self.layout.num_envs)
-        if state['rows'] and state['rows']['reward'].shape[:2] != own:
-            raise ReplayError(
-                f'the saved buffer has {state["rows"]["reward"].shape[:2]} rows and environments, '
-                f'this one {own}'
-            )
+        for key, own in self.layout.form.items():
+            if state['form'][key] != own:
+                raise ReplayError(
+                    f'the saved buffer has {key} {state["form"][key]}, this one {own}'
+                )
         self._rows = {
             name: {key: array.copy() for key, array in value.items()}
             if isinstance(value, dict)

@@ -1,7 +1,8 @@
 """Hand-overs between two processes without a system call, for as long as both are awake.
 
 A message through a pipe takes as long as a step of a fast environment. So the one that waits looks
-at a counter in shared memory, and after a while goes to sleep on the pipe.
+at a counter in shared memory. After a while the answerer goes to sleep on the pipe, and the asker
+looks less and less often.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ _ASKED, _ANSWERED, _ASLEEP, _MORE = range(4)
 _LOOKS = 64
 """At the counter, between two at the clock."""
 _NAP_S = 0.0002
+_LONGEST_NAP_S = 0.005
 
 
 class Handoff:
@@ -39,15 +41,17 @@ class Handoff:
     def await_answer(self, connection: Connection, spin_s: float) -> bool:
         """Wait for it; whether more of it comes, or something else, through the connection."""
         counters = self._counters
-        asked, until = counters[_ASKED], time.perf_counter() + spin_s
+        asked, until, nap_s = counters[_ASKED], time.perf_counter() + spin_s, _NAP_S
         while counters[_ANSWERED] != asked:
             for _ in range(_LOOKS):
                 if counters[_ANSWERED] == asked:
                     break
             else:
-                if time.perf_counter() > until and connection.poll(_NAP_S):
-                    # an answer with more to it, a failure, or nobody there any more
-                    return True
+                if time.perf_counter() > until:
+                    if connection.poll(nap_s):
+                        # an answer with more to it, a failure, or nobody there any more
+                        return True
+                    nap_s = min(2 * nap_s, _LONGEST_NAP_S)
         return bool(counters[_MORE])
 
     def await_question(self, connection: Connection, spin_s: float) -> bool:
@@ -64,7 +68,7 @@ class Handoff:
                 counters[_ASLEEP] = 1
                 # the asker may have looked just before: look now and then
                 while counters[_ASKED] == answered:
-                    if connection.poll(_NAP_S * 100):
+                    if connection.poll(4 * _LONGEST_NAP_S):
                         counters[_ASLEEP] = 0
                         return False
                 counters[_ASLEEP] = 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -31,11 +30,14 @@ class WorkerVectorEnv(MultiAgentVectorEnv):
 
     This process steps the first share itself, so that it does not idle, and ``workers`` others do
     the rest. ``make(num_envs, seed)`` makes the environments of a share, in the process that steps
-    them; it is pickled. Raises ValueError where there are not more environments than workers,
-    :class:`WorkerError` where a worker fails.
+    them; it is pickled. With ``spins``, who waits looks again and again for a while before it
+    sleeps, for which each process needs a processor. Raises ValueError where there are not more
+    environments than workers, :class:`WorkerError` where a worker fails.
     """
 
-    def __init__(self, make: Make, num_envs: int, workers: int, seed: int) -> None:
+    def __init__(
+        self, make: Make, num_envs: int, workers: int, seed: int, spins: bool = True
+    ) -> None:
         if not 1 <= workers < num_envs:
             raise ValueError(f'{workers} workers for {num_envs} environments')
         self.num_envs = num_envs
@@ -44,19 +46,20 @@ class WorkerVectorEnv(MultiAgentVectorEnv):
         seeds = [int(own or 0) for own in env_seeds(seed, shares)]
         self._life = Lifecycle()
         try:
-            self._start(make, edges, seeds)
+            self._start(make, edges, seeds, _SPIN_S if spins else 0.0)
         except BaseException:
             self.close()
             raise
 
-    def _start(self, make: Make, edges: list[int], seeds: list[int]) -> None:
+    def _start(self, make: Make, edges: list[int], seeds: list[int], spin_s: float) -> None:
         own = self._life.keep(make(edges[1], seeds[0]))
         self.descriptor, self.rewards = own.descriptor, own.rewards
         self._told = self.rewards
         context = multiprocessing.get_context('spawn')
         memory = SharedArrays(context, example_arrays(own), self.num_envs)
         self._shared = SharedStep(self.descriptor, memory.rows(0, self.num_envs))
-        spin_s = _SPIN_S if len(seeds) <= len(os.sched_getaffinity(0)) else 0.0
+        # of the job's own seed, after the step that the example took
+        own.reset(seeds[0])
         first, *others = (
             Share(make, seed, memory, (begin, end), spin_s)
             for seed, begin, end in zip(seeds, edges, edges[1:], strict=False)

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from opentinker.config import JobConfig, load_config, settings_error
+from opentinker.config import ConfigError, JobConfig, load_config, settings_error
 from opentinker.experiments.local import Trained, train
 from opentinker.experiments.train_progress import TrainProgress
 from opentinker.files import write_atomically
@@ -79,8 +79,15 @@ class ExperimentBuilder:
         return self._merged('training', settings)
 
     def resources(self, preset: str | None = None, **settings: Any) -> ExperimentBuilder:
-        """What the job may use: a preset such as ``small``, or ``memory`` and ``cpus``."""
-        return self._with(resources=preset or settings)
+        """What the job may use: a preset such as ``small``, or ``memory`` and ``cpus``.
+
+        Raises ConfigError for both.
+        """
+        if preset and settings:
+            raise ConfigError(f'resources: either the preset {preset} or {", ".join(settings)}')
+        if preset or isinstance(self._parts.get('resources'), str):
+            return self._with(resources=preset or settings)
+        return self._merged('resources', settings)
 
     def callback(self, name: str, **settings: Any) -> ExperimentBuilder:
         """One more registered callback."""

@@ -11,6 +11,7 @@ from opentinker.experiments.summary import write_summary
 from opentinker.lifecycle import Lifecycle
 from opentinker.training.callback import Callback, check_callbacks, make_callbacks
 from opentinker.training.local_trainer import LocalTrainer
+from opentinker.training.machine import UsedMachine
 from opentinker.training.memory import PeakMemory
 from opentinker.training.resources import beside_plan, plan
 from opentinker.training.run_directory import RunDirectory
@@ -42,10 +43,14 @@ def train(
     closed, and ``say`` is told what a user would like to know. SIGINT and SIGTERM end it in good
     order. Raises ConfigError for what cannot be built, and what LocalTrainer raises.
     """
+    memory = PeakMemory()
     with Lifecycle() as life:
         looking_on = [life.keep(each) for each in callbacks]
         job.import_plugins()
-        if planned := plan(job):
+        life.keep(UsedMachine(job))
+        # what was planned for a run stands in its config
+        planned = None if resumed else plan(job)
+        if planned:
             job = planned.config
             say(f'Memory: {planned}')
         check_callbacks(job)
@@ -56,7 +61,6 @@ def train(
             trainer.begin_with(checkpoint)
         run = resumed or RunDirectory.create(job, root)
         say(f'Job {job.job} runs in {run.path}')
-        memory = PeakMemory()
         reason = trainer.run(run, life, [*make_callbacks(job, run, life), *looking_on])
         peak = memory.look()
     summary = write_summary(run, reason, trainer.seconds, beside_plan(peak, planned))

@@ -10,7 +10,7 @@ from opentinker.lifecycle import Lifecycle
 from opentinker.training.collector import CollectStats
 from opentinker.training.evaluation import evaluate
 from opentinker.training.learner import CheckpointError
-from opentinker.training.machine import use_machine
+from opentinker.training.machine import UsedMachine
 from opentinker.training.parts import make_env, make_learner
 from opentinker.training.run_directory import RunDirectory
 
@@ -27,16 +27,16 @@ def play(
     """
     config = run.config()
     config.import_plugins()
-    use_machine(config)
-    learner = make_learner(config)
-    path = run.checkpoint(checkpoint)
-    try:
-        learner.restore(path.read_bytes())
-    except OSError as error:
-        raise CheckpointError(f'{path}: {error.strerror or error}') from None
-    except CheckpointError as error:
-        raise CheckpointError(f'{path}: {error}') from None
     with Lifecycle() as life:
+        life.keep(UsedMachine(config))
+        learner = make_learner(config)
+        path = run.checkpoint(checkpoint)
+        try:
+            learner.restore(path.read_bytes())
+        except OSError as error:
+            raise CheckpointError(f'{path}: {error.strerror or error}') from None
+        except CheckpointError as error:
+            raise CheckpointError(f'{path}: {error}') from None
         if video is None:
             env = life.keep(make_env(config, min(episodes, _ENVS), seed))
         else:

@@ -129,7 +129,7 @@ class ActorCritic(Policy):
 
     @property
     def _is_small(self) -> bool:
-        return self._fast_actor.on_cpu and not (self.settings.memory or self.encoder.has_images)
+        return self.device.type == 'cpu' and not (self.settings.memory or self.encoder.has_images)
 
     def inputs(self, observation: Arrays) -> Batch:
         """Observations as tensors: what the other methods take, and an algorithm keeps as rows."""

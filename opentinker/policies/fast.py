@@ -25,11 +25,6 @@ class FastPerceptron:
             self._activation = np.tanh
         self._addresses: tuple[int, ...] = ()
 
-    @property
-    def on_cpu(self) -> bool:
-        """Whether the weights are where numpy can see them."""
-        return self._parameters[0].device.type == 'cpu'
-
     def __call__(self, values: np.ndarray) -> np.ndarray:
         """``[..., size]`` float32 to ``[..., outputs]``."""
         addresses = tuple([parameter.data_ptr() for parameter in self._parameters])

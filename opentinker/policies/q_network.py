@@ -164,7 +164,8 @@ def _epsilon_greedy(
     any_open = (open_ / clocks).argmax(-1)
     explores = torch.rand(best.shape, generator=generator) < epsilon
     action = torch.where(explores, any_open, best)
-    chance = epsilon / open_.sum(-1) + (1 - epsilon) * (action == best)
+    # an agent that is absent has no open choice at all
+    chance = epsilon / open_.sum(-1).clamp(min=1) + (1 - epsilon) * (action == best)
     return action, chance.log()
 
 

@@ -12,7 +12,8 @@ from opentinker.training.collector import Collector, CollectStats
 from opentinker.training.parts import make_env
 from opentinker.training.statistics import EVALUATION
 
-_ENVS = 8
+ENVS = 8
+"""At most; no more than episodes."""
 _LENGTH = 16
 """Steps a segment; nobody looks at the segments."""
 _STREAM = 7_919
@@ -33,7 +34,7 @@ class Evaluation:
     def __init__(self, config: JobConfig) -> None:
         self._config = config.evaluation
         self._seed = config.seed + _STREAM
-        self._env = make_env(config, min(self._config.episodes, _ENVS), self._seed)
+        self._env = make_env(config, min(self._config.episodes, ENVS), self._seed)
         self.best: float | None = None
         """The best mean return so far."""
         self.without_progress = 0

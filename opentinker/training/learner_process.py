@@ -25,7 +25,7 @@ from opentinker.envs.rewards import RewardError
 from opentinker.lifecycle import Lifecycle
 from opentinker.policies.weights import save_weights
 from opentinker.training.learner import Learner
-from opentinker.training.machine import use_machine
+from opentinker.training.machine import UsedMachine
 from opentinker.training.parts import make_learner
 from opentinker.training.run_directory import RunDirectory
 from opentinker.training.statistics import JobStatistics
@@ -40,9 +40,9 @@ def run_learner(path: Path) -> None:
     """Learn for the job in a run directory until its stop rule or a signal ends it."""
     run = RunDirectory(path)
     config = run.config()
-    use_machine(config)
     config.import_plugins()
     with Lifecycle() as life:
+        life.keep(UsedMachine(config))
         learner = make_learner(config)
         coordinator = registry.get('bus', config.bus.name).coordinator
         bus = life.keep(coordinator(config.bus.base_port))

@@ -15,7 +15,6 @@ from opentinker.training.callback import Callback
 from opentinker.training.collector import segment_length
 from opentinker.training.evaluation import Evaluation
 from opentinker.training.learner import CheckpointError
-from opentinker.training.machine import use_machine
 from opentinker.training.overlap import OverlappedCollection
 from opentinker.training.parts import make_collector, make_learner, make_vector_env
 from opentinker.training.run_directory import RunDirectory
@@ -35,14 +34,9 @@ class LocalTrainer:
     def __init__(self, config: JobConfig) -> None:
         if config.graph is not None:
             raise ConfigError('graph: a graph has processes of its own; use `opentinker up`')
-        use_machine(config)
         self._config = config
         self.learner = make_learner(config)
-        if config.samplers.overlap and not self.learner.tolerates_lag:
-            raise ConfigError(
-                'samplers.overlap: this optimizer needs data of the newest policy; '
-                'estimator v_trace makes up for the lag'
-            )
+        self._check_lag(config)
         self._life = Lifecycle()
         try:
             self._prepare(config)
@@ -55,6 +49,15 @@ class LocalTrainer:
         self._reason = ''
         self.seconds = 0.0
         """For how long the job has been training."""
+
+    def _check_lag(self, config: JobConfig) -> None:
+        samplers = config.samplers
+        key = 'overlap' if samplers.overlap else 'mode' if samplers.mode != 'sync' else None
+        if key and not self.learner.tolerates_lag:
+            raise ConfigError(
+                f'samplers.{key}: this optimizer needs data of the newest policy; '
+                'estimator v_trace makes up for the lag'
+            )
 
     def _prepare(self, config: JobConfig) -> None:
         self._env = self._life.keep(make_vector_env(config, config.seed))

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import os
+from contextlib import suppress
 
 import torch
 from threadpoolctl import threadpool_limits
 
 from opentinker.config import ConfigError, JobConfig, TrainingConfig
 from opentinker.policies.policy import Policy
-from opentinker.training.memory import return_large_blocks
+
+_M_MMAP_THRESHOLD = -3
+_LARGE = 2**20
 
 
 def device(training: TrainingConfig) -> torch.device:
@@ -32,34 +36,55 @@ def device(training: TrainingConfig) -> torch.device:
     return torch.device(name)
 
 
-def use_machine(config: JobConfig) -> None:
-    """Keep a training process to the threads and processors of its job. Raises ConfigError."""
-    use_threads(config.training.threads)
-    use_processors(config.resources.cpus)
-    if config.resources.memory:
-        return_large_blocks()
+class UsedMachine:
+    """Keeps this process, and those that it starts, to the threads and processors of a job until it
+    is closed. Raises ConfigError for processors that the process may not use.
+    """
+
+    def __init__(self, config: JobConfig, threads: int | None = None) -> None:
+        self._cpus = os.sched_getaffinity(0)
+        self._torch_threads = torch.get_num_threads()
+        use_processors(config.resources.cpus)
+        threads = threads or config.training.threads
+        torch.set_num_threads(threads)
+        self._limits = threadpool_limits(threads)
+        if config.resources.memory:
+            _return_large_blocks()
+
+    def close(self) -> None:
+        """Use what was used before."""
+        os.sched_setaffinity(0, self._cpus)
+        self._limits.restore_original_limits()
+        torch.set_num_threads(self._torch_threads)
 
 
-def use_processors(cpus: list[int] | None) -> None:
-    """Keep this process, and those that it starts, to these processors; None: to what it has.
+def use_processors(cpus: list[int] | int | None) -> None:
+    """Keep this process to these processors, or so many of those that it has; None: to all of them.
 
-    Raises ConfigError for others than those.
+    Raises ConfigError where it may not use them.
     """
     if cpus is None:
         return
     allowed = os.sched_getaffinity(0)
-    if not allowed.issuperset(cpus):
+    chosen = sorted(allowed)[:cpus] if isinstance(cpus, int) else cpus
+    if isinstance(cpus, int) and len(chosen) < cpus:
+        raise ConfigError(f'resources.cpus: {cpus} of the {len(allowed)} that this process may use')
+    if not allowed.issuperset(chosen):
         raise ConfigError(
-            f'resources.cpus: {sorted(set(cpus) - allowed)} are not among those that this '
+            f'resources.cpus: {sorted(set(chosen) - allowed)} are not among those that this '
             f'process may use, {sorted(allowed)}'
         )
-    os.sched_setaffinity(0, cpus)
+    os.sched_setaffinity(0, chosen)
 
 
-def use_threads(number: int) -> None:
-    """Threads of torch and of numpy in this process."""
-    torch.set_num_threads(number)
-    threadpool_limits(number)
+def _return_large_blocks() -> None:
+    """Let freed arrays go back to the system, so that memory does not depend on their order.
+
+    The GNU C library otherwise learns to keep blocks of up to 32 MiB, and its heap gets holes.
+    """
+    # mallopt(3); other C libraries have no such thing
+    with suppress(AttributeError, OSError):
+        ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _LARGE)
 
 
 def compile_networks(policy: Policy) -> None:

@@ -24,6 +24,7 @@ class OverlappedCollection:
         self._batch_size = batch_size
         self._thread = ThreadPoolExecutor(1, 'collection')
         self._batch: Future[list[Segment]] | None = None
+        self._closing = False
 
     def begin(
         self, policies: Mapping[str, Policy], versions: Mapping[str, int], life: Lifecycle
@@ -42,7 +43,7 @@ class OverlappedCollection:
         segments: list[Segment] = []
         transitions = dict.fromkeys(self._collector.policies, 0)
         while min(transitions.values()) < self._batch_size:
-            if life.stopping and not self._collector.repeatable:
+            if self._closing or (life.stopping and not self._collector.repeatable):
                 break
             for segment in self._collector.step():
                 segments.append(segment)
@@ -55,5 +56,6 @@ class OverlappedCollection:
         return self._batch.result()
 
     def close(self) -> None:
-        """Wait for what is going on."""
+        """Let go of a batch that is under way."""
+        self._closing = True
         self._thread.shutdown()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Mapping
 from functools import partial
 
@@ -73,7 +74,16 @@ def make_vector_env(config: JobConfig, seed: int) -> MultiAgentVectorEnv | Worke
         _check_workers(config, 1, envs, 'in which all environments are')
         return WorkerPool(make, envs, workers, seed)
     _check_workers(config, 0, envs - 1, 'beside the sampler itself')
-    return WorkerVectorEnv(make, envs, workers, seed) if workers else make_env(config, envs, seed)
+    if not workers:
+        return make_env(config, envs, seed)
+    return WorkerVectorEnv(make, envs, workers, seed, spins=_has_processors(config))
+
+
+def _has_processors(config: JobConfig) -> bool:
+    """Whether each process, and a thread that trains beside, has a processor of its own."""
+    samplers = config.samplers
+    wanted = samplers.count * (1 + samplers.workers) + samplers.overlap
+    return wanted <= len(os.sched_getaffinity(0))
 
 
 def _check_workers(config: JobConfig, least: int, most: int, which: str) -> None:

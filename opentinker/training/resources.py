@@ -5,16 +5,23 @@ Planned are the working memory of all processes of a job without a graph, on the
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+import torch
+
 from opentinker.config import ConfigError, JobConfig
+from opentinker.envs.descriptor import EnvDescriptor
+from opentinker.policies.actor_critic import ActorCritic
+from opentinker.training.evaluation import ENVS
 from opentinker.training.learner import Learner
-from opentinker.training.memory import kept_for_gradients, mebibytes, resident
+from opentinker.training.memory import mebibytes, resident
 from opentinker.training.parts import make_env, make_learner
 
 _PROBES = 4
+_ROWS = 8
 _COPIES = 6
 """Of the weights: themselves, gradients, two moments of Adam, a checkpoint and its archive."""
 _FEWEST_ROWS = 16
@@ -32,7 +39,8 @@ class Needs:
     environment: int
     """One of a sampler's."""
     transition: int
-    """A stored agent transition, as it came and as a row of tensors."""
+    """What is stored, of all groups, for an agent transition of a batch: as it came, and as a row
+    of tensors."""
     row: int
     """A row on its way through the networks, with its gradients."""
     policies: int
@@ -45,6 +53,9 @@ class Sizes:
     processes: int
     samplers: int
     envs: int
+    """Of each."""
+    others: int
+    """Environments of evaluations."""
     batch: int
     """Agent transitions of an update."""
     rows: int
@@ -82,8 +93,9 @@ def plan(config: JobConfig, apart: bool = False) -> Plan | None:
         return None
     if config.graph is not None:
         raise ConfigError('resources.memory: is planned for jobs without a graph')
+    environment = _environment(config)
     learner = make_learner(config)
-    needs, sizes = _needs(config, learner), _sizes(config, learner, apart)
+    needs, sizes = _needs(environment, learner), _sizes(config, learner, apart)
     for attempt in _attempts(config, sizes):
         if sum(_parts(needs, attempt).values()) <= budget:
             return Plan(budget, _parts(needs, attempt), _with(config, learner, sizes, attempt))
@@ -96,19 +108,38 @@ def beside_plan(peak: int, plan: Plan | None) -> str:
     return f'{mebibytes(peak)} at most{planned}'
 
 
-def _needs(config: JobConfig, learner: Learner) -> Needs:
-    process = resident()
-    probes = make_env(config, _PROBES, config.seed)
-    probes.reset(config.seed)
-    environment = max(resident() - process, 0) // _PROBES
-    probes.close()
-    groups = learner.descriptor.groups.values()
+def _environment(config: JobConfig) -> int:
+    """Bytes of one environment, from several, after the libraries of the first were loaded."""
+    made = []
+    try:
+        for number in (1, _PROBES):
+            before = resident()
+            made.append(make_env(config, number, config.seed))
+            made[-1].reset(config.seed)
+        return max(resident() - before, 0) // _PROBES
+    finally:
+        for env in made:
+            env.close()
+
+
+def _stored(descriptor: EnvDescriptor) -> int:
+    """Bytes in all groups for a transition of the batch of a group.
+
+    Every step has transitions of all agents, and steps go on until the smallest group has a batch.
+    """
+    groups = descriptor.groups.values()
+    smallest = min(len(group.agents) for group in groups)
+    every = sum(len(group.agents) * group.transition_bytes for group in groups)
+    return math.ceil(every / smallest)
+
+
+def _needs(environment: int, learner: Learner) -> Needs:
     policies = learner.policies.values()
     weights = [tensor for each in policies for tensor in each.state_dict().values()]
     return Needs(
-        process=process,
+        process=resident(),
         environment=environment,
-        transition=max(2 * group.transition_bytes for group in groups),
+        transition=2 * _stored(learner.descriptor),
         # gradients of what is kept are as large as that
         row=max(2 * kept_for_gradients(each) for each in policies),
         policies=_COPIES * sum(tensor.nbytes for tensor in weights),
@@ -124,6 +155,7 @@ def _sizes(config: JobConfig, learner: Learner, apart: bool) -> Sizes:
         processes=2 + config.samplers.count * stepping if apart else stepping,
         samplers=config.samplers.count if apart else 1,
         envs=config.samplers.envs,
+        others=min(ENVS, config.evaluation.episodes) if config.evaluation.every else 0,
         batch=batch,
         rows=rows,
     )
@@ -139,7 +171,7 @@ def _attempts(config: JobConfig, sizes: Sizes) -> Iterator[Sizes]:
         envs += _halves(sizes.envs, config.samplers.workers + 1)
     for some in envs:
         for few in rows:
-            yield Sizes(sizes.processes, sizes.samplers, some, sizes.batch, few)
+            yield replace(sizes, envs=some, rows=few)
 
 
 def _halves(number: int, least: int) -> list[int]:
@@ -153,7 +185,7 @@ def _halves(number: int, least: int) -> list[int]:
 def _parts(needs: Needs, sizes: Sizes) -> dict[str, int]:
     return {
         'processes': needs.process * sizes.processes + _SPARE,
-        'environments': needs.environment * sizes.envs * sizes.samplers,
+        'environments': needs.environment * (sizes.envs * sizes.samplers + sizes.others),
         # the ones that are trained on, and those that are collected meanwhile
         'data': 2 * needs.transition * sizes.batch,
         'policies': needs.policies,
@@ -182,8 +214,7 @@ def _refusal(budget: int, needs: Needs, least: Sizes) -> str:
     def largest(most: int, sizes: Callable[[int], dict[str, Any]]) -> int:
         """The largest number below ``most`` that fits, by halves; 0 where none does."""
         for number in _halves(most, 1):
-            changed = Sizes(**{**vars(least), **sizes(number)})
-            if sum(_parts(needs, changed).values()) <= budget:
+            if sum(_parts(needs, replace(least, **sizes(number))).values()) <= budget:
                 return number
         return 0
 
@@ -198,3 +229,24 @@ def _refusal(budget: int, needs: Needs, least: Sizes) -> str:
         f'resources.memory: {mebibytes(budget)} are less than the job needs, {told}; '
         f'what would fit: {", or ".join(fits)}'
     )
+
+
+def kept_for_gradients(policy: ActorCritic) -> int:
+    """Bytes that each row of a forward pass keeps until its backward pass."""
+    few, more = (_kept(policy, rows) for rows in (_ROWS, 2 * _ROWS))
+    return -(-(more - few) // _ROWS)
+
+
+def _kept(policy: ActorCritic, rows: int) -> int:
+    sizes: dict[int, int] = {}
+
+    def note(tensor: torch.Tensor) -> torch.Tensor:
+        storage = tensor.untyped_storage()
+        sizes[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    observation = policy.info.zeros(rows)
+    with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+        kept = policy(policy.inputs(observation))
+    del kept
+    return sum(sizes.values())

@@ -88,7 +88,8 @@ class RunDirectory:
 
     def forget_metrics_after(self, seconds: float) -> None:
         """Drop the lines of what came after a checkpoint that was written at ``seconds``."""
-        kept = [line for line in self.metrics() if line['seconds'] <= seconds]
+        # as they are written: to the millisecond
+        kept = [line for line in self.metrics() if line['seconds'] <= round(seconds, 3)]
         kept = [line for line in kept if 'stopped' not in line]
         text = ''.join(json.dumps(line) + '\n' for line in kept)
         write_atomically(self.metrics_path, text.encode())

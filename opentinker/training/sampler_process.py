@@ -18,7 +18,7 @@ from opentinker.lifecycle import Lifecycle
 from opentinker.policies.policy import make_policy
 from opentinker.policies.weights import load_weights
 from opentinker.training.collector import segment_length
-from opentinker.training.machine import use_processors, use_threads
+from opentinker.training.machine import UsedMachine
 from opentinker.training.parts import make_collector, make_vector_env
 from opentinker.training.run_directory import RunDirectory
 
@@ -29,12 +29,11 @@ _WAIT_S = 0.2
 
 def run_sampler(path: Path, index: int) -> None:
     """Sample for the job in a run directory until it stops or a signal comes."""
-    use_threads(1)
     run = RunDirectory(path)
     config = run.config()
-    use_processors(config.resources.cpus)
     config.import_plugins()
     with Lifecycle() as life:
+        life.keep(UsedMachine(config, threads=1))
         try:
             _sample(config, run, index, life)
         except (BusError, TimeoutError):

@@ -91,6 +91,8 @@ class Renderer:
         return np.flipud(image)
 
 
-def _free(*contexts: Any) -> None:
-    for context in contexts:
-        context.free()
+def _free(drawing: mujoco.MjrContext, context: Any) -> None:
+    # what is freed belongs to the current context, which may be another renderer's
+    context.make_current()
+    drawing.free()
+    context.free()

@@ -206,8 +206,32 @@ def test_a_saved_buffer_goes_on_as_the_same_one():
     one, other = (own.sample(10, np.random.default_rng(2)) for own in (first, second))
     for path, array in one.leaves():
         np.testing.assert_array_equal(array, dict(other.leaves())[path])
-    with pytest.raises(ReplayError, match='the saved buffer has'):
-        buffer(30).load_state_dict(unpack(data))
+
+
+@pytest.mark.parametrize(
+    ('other', 'says'),
+    [
+        ({'capacity': 30}, 'has rows 10, this one 30'),
+        ({'num_envs': 2}, 'has rows 10, this one 5'),
+        ({'frames': {'seen': 4}}, r"has frames \{\}, this one \{'seen': 4\}"),
+        ({'half': True}, 'has half False, this one True'),
+        ({'sampler': PrioritizedSampler()}, 'drawn by UniformSampler, this one by Prioritized'),
+    ],
+)
+def test_a_buffer_of_another_form_is_refused_and_changes_nothing(other, says):
+    saved, own = buffer(10), buffer(**{'capacity': 10, **other})
+    saved.add(Stream([]).segment(7))
+    with pytest.raises(ReplayError, match=says):
+        own.load_state_dict(unpack(pack(saved.state_dict())))
+    assert len(own) == 0
+
+
+def test_what_float16_cannot_hold_is_refused():
+    own, part = buffer(half=True), Stream([]).segment(4)
+    part.observation['seen'] = np.full_like(part.observation['seen'], 7e4, np.float32)
+    with pytest.raises(ReplayError, match="observation 'seen' is beyond 65504"):
+        own.add(part)
+    assert len(own) == 0
 
 
 def test_a_buffer_is_kept_in_a_file(tmp_path):

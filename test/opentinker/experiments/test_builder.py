@@ -1,7 +1,9 @@
+import os
 import re
 from pathlib import Path
 
 import pytest
+import torch
 import yaml
 
 from opentinker.config import ConfigError, load_config
@@ -64,6 +66,19 @@ def test_variants_do_not_change_what_they_came_from():
     assert base.config().algorithm['name'] == 'ppo'
     assert base.config().policy['hidden'] == [8]
     assert (slow.config().job, slow.config().algorithm) == ('slow', {'name': 'trpo'})
+
+
+def test_a_preset_of_resources_takes_no_other_settings():
+    with pytest.raises(ConfigError, match='either the preset small or memory'):
+        whole().resources('small', memory='2GiB')
+    assert whole().resources('small').resources(cpus=1).config().resources.memory is None
+    assert whole().resources(cpus=1).config().resources.memory == 2**30
+
+
+def test_processors_and_threads_are_those_of_before_when_a_job_is_over(tmp_path):
+    before = os.sched_getaffinity(0), torch.get_num_threads()
+    whole().resources('small').samplers(workers=0).train(root=tmp_path, progress=False)
+    assert (os.sched_getaffinity(0), torch.get_num_threads()) == before
 
 
 def test_a_wrong_key_is_named_as_for_a_file():

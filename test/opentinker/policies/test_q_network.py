@@ -104,6 +104,11 @@ def test_closed_choices_are_never_taken():
     assert (acting.values(acting.inputs(seen))[:, 1] == -torch.inf).all()
 
 
+def test_an_absent_agent_without_an_open_choice_has_a_finite_probability():
+    output = policy(masked=True).get_action(observation(50, mask=[False, False, False]))
+    assert np.isfinite(output.log_prob).all()
+
+
 def test_noise_in_the_weights_explores_and_is_off_for_the_best_choices():
     acting, seen = policy(noisy=True), observation(6)
     assert acting.epsilon == 0

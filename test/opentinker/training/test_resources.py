@@ -9,8 +9,8 @@ from opentinker.config import ConfigError, JobConfig
 from opentinker.envs.descriptor import ArrayInfo, EnvDescriptor, GroupInfo
 from opentinker.policies.actor_critic import actor_critic
 from opentinker.training import resources
-from opentinker.training.memory import PeakMemory, kept_for_gradients, resident
-from opentinker.training.resources import Needs, Plan, beside_plan, plan
+from opentinker.training.memory import PeakMemory, resident
+from opentinker.training.resources import Needs, Plan, beside_plan, kept_for_gradients, plan
 
 MIB = 2**20
 NEEDS = Needs(process=100 * MIB, environment=MIB, transition=1024, row=MIB, policies=3 * MIB)
@@ -32,7 +32,7 @@ def job(memory, **parts):
 @pytest.fixture
 def needs(monkeypatch):
     """Round numbers in the place of measured ones."""
-    monkeypatch.setattr(resources, '_needs', lambda config, learner: NEEDS)
+    monkeypatch.setattr(resources, '_needs', lambda environment, learner: NEEDS)
 
 
 def test_what_fits_stays_as_it_is(needs):
@@ -95,7 +95,7 @@ def test_a_graph_cannot_be_planned():
 
 
 def test_the_preset_small_and_sizes_in_words():
-    assert job(None, resources='small').resources.cpus == [0]
+    assert job(None, resources='small').resources.cpus == 1
     assert job(None, resources='small').resources.memory == 768 * MIB
     assert job('1.5GiB').resources.memory == 1536 * MIB
 
