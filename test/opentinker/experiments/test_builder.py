@@ -77,7 +77,10 @@ def test_a_preset_of_resources_takes_no_other_settings():
 
 def test_processors_and_threads_are_those_of_before_when_a_job_is_over(tmp_path):
     before = os.sched_getaffinity(0), torch.get_num_threads()
-    whole().resources('small').samplers(workers=0).train(root=tmp_path, progress=False)
+    # the process that runs all tests is large
+    whole().resources(memory='8GiB', cpus=1).samplers(workers=0).train(
+        root=tmp_path, progress=False
+    )
     assert (os.sched_getaffinity(0), torch.get_num_threads()) == before
 
 
@@ -99,11 +102,11 @@ class Counting(Callback):
 
 def test_it_trains_in_this_process(tmp_path, capsys):
     counting = Counting()
-    experiment = whole().resources('small').samplers(workers=0)
+    experiment = whole().resources(memory='8GiB').samplers(workers=0)
     trained = experiment.train(counting, root=tmp_path, progress=False)
     assert trained.reason == '128 transitions were sampled'
     assert trained.run.path == tmp_path / 'whole'
-    assert 'MiB planned of 768 MiB' in trained.summary
+    assert 'MiB planned of 8,192 MiB' in trained.summary
     assert (counting.updates, counting.closed) == (2, True)
     assert capsys.readouterr().out == ''
     again = experiment.stop(transitions=64).train(
